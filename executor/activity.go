@@ -7,37 +7,37 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Activity is what one rank has done since its world was made, and what it does now.
+// Activity is a snapshot of one rank: its counts since the world was made, and its state now.
 type Activity struct {
 	// Computing: the rank is inside a caller's operation, and nothing else is known.
 	Computing bool
 	Calls     []Calls // by collective and plan, in the order of their first binding
 	// Sent is the payload bytes sent by messages, by level.
 	Sent []int64
-	// Read is the bytes copied or reduced from where other ranks keep them, by level.
+	// Read is the bytes copied or reduced from other ranks' memory, by level.
 	Read    []int64
-	Running int           // calls and transfers that have begun and not ended
-	Waiting int           // of the calls, those that have stood still for 100 ms or more
-	Longest time.Duration // that a call has stood still; 0: none waits
-	Stalls  int64         // times that a call stood still for Config.StallAfter, doubled each time
-	Broken  int           // communicators that have failed
-	// Waited is about how long goroutines that wait for calls have had nothing to do: of waits
-	// that are short one in 64 is measured, and counts for all.
+	Running int           // calls and transfers on their way
+	Waiting int           // of the calls, those standing still for 100 ms or more
+	Longest time.Duration // the longest time a call has stood still; 0: none waits
+	Stalls  int64         // stalls of calls: one after Config.StallAfter, the next after twice the time, and so on
+	Broken  int           // failed communicators
+	// Waited is about how long goroutines have waited for calls with nothing to do. Of short waits
+	// one in 64 is measured, and counts for all.
 	Waited time.Duration
-	Flows  []Flow `json:",omitempty"` // to ranks on other nodes to which there is a connection
+	Flows  []Flow `json:",omitempty"` // to the ranks on other nodes with a connection from here
 }
 
-// Flow is what leaves for another rank.
+// Flow is the state of the traffic to another rank.
 type Flow struct {
 	To int // of the world
 	wire.Flow
 }
 
-// Activity returns a snapshot. level tells on which of so many levels this rank and
-// another one of the world meet. A rank in a caller's operation is waited for for 250 ms.
+// Activity returns a snapshot. level returns the level, below depth, at which this rank and another
+// one of the world meet. For a rank in a caller's operation it waits up to 250 ms.
 func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activity {
 	a := Activity{Sent: make([]int64, depth), Read: make([]int64, depth)}
-	if !e.lockWithin(lockTime) {
+	if !lockWithin(&e.mu, lockTime) {
 		return Activity{Computing: true}
 	}
 	defer e.mu.Unlock()
@@ -51,10 +51,12 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 			a.Read[k] += p.read
 		}
 	}
-	a.Running, a.Stalls, a.Waited = len(e.runs)+e.transfers, e.stalls, e.waited
-	a.Flows = e.flows()
+	a.Running, a.Stalls, a.Waited = len(e.runs)+e.transfers, e.stalls, e.waitTime
+	if !e.stopped {
+		a.Flows = e.flows()
+	}
 	for _, r := range e.runs {
-		if !r.moved && r.probed {
+		if !r.hasMoved && r.probed {
 			a.Waiting++
 			a.Longest = max(a.Longest, time.Since(r.since))
 		}
@@ -67,13 +69,13 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 	return a
 }
 
-// flows asks the link what leaves for others. The lock is held.
-func (e *Endpoint) flows() (all []Flow) {
-	link, ok := e.link.(wire.Observer)
-	if !ok || e.stopped {
+// flows asks the link about its traffic to other nodes. The lock is held.
+func (t *traffic) flows() (all []Flow) {
+	link, ok := t.link.(wire.Observer)
+	if !ok {
 		return nil
 	}
-	for peer := range e.peers {
+	for peer := range t.peers {
 		if f, known := link.Flow(levels.Rank(peer)); known {
 			all = append(all, Flow{peer, f})
 		}

@@ -6,21 +6,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 )
 
 // Who waits too long for another rank's word reports it, and gives up when a call's time is over; the words of both stand.
 func TestAgreeInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log lines
-		const limit = 5 * time.Second
-		w := local.New(3, executor.Config{StallAfter: time.Second, CallTimeout: limit, Stalls: log.logger()})
-		defer w.Close()
+	var log lines
+	const limit = 5 * time.Second
+	inBubble(t, 3, executor.Config{StallAfter: time.Second, CallTimeout: limit, Stalls: log.logger()}, func(t *testing.T, w *executor.World) {
 		agree := func(r levels.Rank, ok bool) (bool, error) {
 			return w.Endpoint(r).Comm(0).Agree(context.Background(), ok)
 		}

@@ -7,17 +7,17 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// RecvAny is [Comm.Recv] of the next message with a tag, whichever rank sends it, this one
-// included; Peer of the transfer says which. Of messages that have come the oldest is taken,
-// so each rank has its turn, and those of one rank stay in order. A message is given to the
-// receive that was posted first, be it from its rank or from any.
+// RecvAny is [Comm.Recv] of the next message with a tag from any rank, this one included. Peer of
+// the transfer names the sender. Among the messages already here the oldest is taken, so each rank
+// has its turn, and those of one rank stay in order. A message goes to the receive posted first, be
+// it for its rank or for any.
 //
-// Nothing is promised to a rank before it has sent: what arrives is the message itself if it
-// is small, else an offer, and only an offer is accepted with the address for its bytes.
+// Nothing is promised to a rank before it has sent: a small message arrives whole, a large one as
+// an offer, and accepting the offer tells the sender the address for its bytes.
 //
-// When ctx is cancelled before a message was given to the receive, only the receive ends: the
-// message that comes is for another one. Later the communicator breaks, as for Recv. It
-// also ends when all other ranks have left.
+// When ctx is cancelled before the receive has a message, only the receive ends, and the next
+// message is left for another one. Later the communicator breaks, as for Recv. The receive also
+// ends when all other ranks have left.
 func (c *Comm) RecvAny(ctx context.Context, tag int32, buf []byte) (*Transfer, error) {
 	t := &Transfer{ending: newEnding(c), peer: anyRank, tag: tag, buf: buf}
 	t.withdraw = t.withdrawRecv
@@ -34,18 +34,18 @@ func (c *Comm) RecvAny(ctx context.Context, tag int32, buf []byte) (*Transfer, e
 	e.transfers++
 	if ok {
 		t.peer = one.from
-		c.completeRecv(t, &one.Message, e.store.get(one.block))
+		t.completeRecv(&one.Message, e.store.get(one.block))
 		e.store.drop(one.block)
 	} else {
-		c.wild.push(tag, t)
+		c.anyRecvs.push(tag, t)
 	}
 	e.release()
 	return t, nil
 }
 
-// admitAny returns why a receive from any rank can't begin, or the message for it if one has
-// come. Unlike admitCall it breaks nothing: no rank waits for this one in particular.
-func (c *Comm) admitAny(ctx context.Context, tag int32) (one mailed, ok bool, err error) {
+// admitAny returns the reason why a receive from any rank can't begin, or its message if one is
+// here. Unlike admitCall it breaks nothing: no rank waits for this one in particular.
+func (c *Comm) admitAny(ctx context.Context, tag int32) (one unclaimedMessage, ok bool, err error) {
 	err = c.whyUnusable()
 	switch {
 	case tag < 0:
@@ -64,20 +64,20 @@ func (c *Comm) admitAny(ctx context.Context, tag int32) (one mailed, ok bool, er
 	return one, ok, err
 }
 
-// withdrawRecv ends a receive from any rank to which no message was given.
+// withdrawRecv ends a receive from any rank, unless it has a message.
 func (t *Transfer) withdrawRecv(err error) bool {
 	if t.peer != anyRank {
 		return false
 	}
 	c := t.comm
-	c.wild.drop(func(other *Transfer) bool { return other == t })
-	c.endTransfer(t, err)
-	c.e.sleeper.Wake() // who drives for it, and nothing else
+	c.anyRecvs.drop(func(other *Transfer) bool { return other == t })
+	t.end(err)
+	c.e.sleeper.Wake() // a goroutine may be driving for this receive alone
 	return true
 }
 
-// Peer returns the rank of the communicator at the other end: that the message goes to or
-// is from. It is -1 for a receive from any rank as long as it has none.
+// Peer returns the rank of the communicator at the other end, destination or source. It is -1 for a
+// receive from any rank without a message.
 func (t *Transfer) Peer() levels.Rank {
 	t.comm.e.mu.Lock()
 	defer t.comm.e.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// The wait for what ranks say they are in is bounded by stateTime, and by lateTime where a
-// deadline has passed: then the answer breaks a communicator. Ranks that have not answered
-// after straightAfter are asked again, past the control tree.
+// The wait for states is bounded by stateTime, and by lateTime after a deadline, because the answer
+// then breaks a communicator. Ranks silent for straightAfter are asked again, past the control
+// tree.
 const (
 	stateTime     = 2 * time.Second
 	lateTime      = 5 * time.Second
@@ -17,20 +17,20 @@ const (
 )
 
 // patience is the longest wait.
-func (a *about) patience() time.Duration {
+func (a *askReason) patience() time.Duration {
 	if a.forLate {
 		return lateTime
 	}
 	return stateTime
 }
 
-// askStates asks ranks of the world for their states, and calls take with each answer. It
-// returns when all have answered, their time is over, or isOver says so.
-func (c *control) askStates(whom rankSet, left map[levels.Rank]bool, about about, isOver func() bool, take func(flight.State)) {
+// askStates asks ranks of the world for their states, and calls take with each answer. It returns
+// when all have answered, the time is over, or isOver reports true.
+func (c *control) askStates(whom rankSet, left map[levels.Rank]bool, about askReason, isOver func() bool, take func(flight.State)) {
 	answers := make(chan flight.State, 2*len(left)) // a rank may be asked twice
 	c.mu.Lock()
-	c.asked++
-	q := c.asked
+	c.lastQuestion++
+	q := c.lastQuestion
 	c.states[q] = answers
 	c.mu.Unlock()
 	defer func() {
@@ -40,7 +40,7 @@ func (c *control) askStates(whom rankSet, left map[levels.Rank]bool, about about
 	}()
 	n := note{Question: q, To: whom, Comm: about.comm, Seq: about.seq, ForLate: about.forLate, ForCall: about.call}
 	begin := time.Now()
-	c.broadcast(whatControl, n)
+	c.broadcast(stateQuestionControl, n)
 	until, end := begin.Add(straightAfter), begin.Add(about.patience())
 	for len(left) > 0 {
 		s, ok := awaitState(answers, until, isOver)
@@ -59,11 +59,10 @@ func (c *control) askStates(whom rankSet, left map[levels.Rank]bool, about about
 	}
 }
 
-// mostStraight bounds the ranks that are asked past the control tree.
+// mostStraight bounds the ranks asked past the control tree.
 const mostStraight = 32
 
-// askStraight asks ranks over connections of their own: the tree may end at one that is
-// stopped.
+// askStraight asks ranks over connections of their own: the tree may end at a stopped rank.
 func (c *control) askStraight(left map[levels.Rank]bool, n note) {
 	n.Straight, n.To = true, nil
 	b, count := n.bytes(), 0
@@ -71,7 +70,7 @@ func (c *control) askStraight(left map[levels.Rank]bool, n note) {
 		if count++; count > mostStraight {
 			return
 		}
-		c.runApart(func() { _ = c.deliverErrand(errand{r, whatControl, b}) }) // who can't be reached is silent
+		c.runApart(func() { _ = c.deliverErrand(errand{r, stateQuestionControl, b}) }) // a rank out of reach is silent
 	}
 }
 
@@ -91,32 +90,27 @@ func awaitState(answers <-chan flight.State, end time.Time, isOver func() bool) 
 	}
 }
 
-// hearWhat answers what this rank is in. The control plane's goroutine must not wait for
-// a rank in an operation, so another one does.
-func (c *control) hearWhat(from levels.Rank, n note) {
+// answerState answers with this rank's state. The control plane's goroutine must not wait for a rank
+// in an operation, so another one answers.
+func (c *control) answerState(from levels.Rank, n note) {
 	e := c.world.endpoints[c.me]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended.Load() {
-		return
-	}
-	c.takers.Go(func() { // endNotes waits for it
-		if e.lockWithin(lockTime) {
+	c.runApart(func() {
+		if lockWithin(&e.mu, lockTime) {
 			e.comms.noteAsked(n)
 			e.mu.Unlock()
 		}
-		s := c.world.states([]levels.Rank{c.me}, about{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
+		s := c.world.states([]levels.Rank{c.me}, askReason{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
 		s.Near = c.world.lookNear(c.me)
 		answer := note{Question: n.Question, Is: &s}
 		if n.Straight {
-			_ = c.deliverErrand(errand{from, stateControl, answer.bytes()}) // who can't be reached asks in vain
+			_ = c.deliverErrand(errand{from, stateAnswerControl, answer.bytes()}) // a rank out of reach asks in vain
 			return
 		}
-		c.retry(func() error { return c.send(from, stateControl, answer) })
+		c.retry(func() error { return c.send(from, stateAnswerControl, answer) })
 	})
 }
 
-// noteAsked notes that another process asks about a communicator.
+// noteAsked notes the time of another process's question about a communicator.
 func (t commTable) noteAsked(n note) {
 	if one := t[n.Comm]; one != nil && n.ForLate {
 		one.askedLate = time.Now()
@@ -125,45 +119,38 @@ func (t commTable) noteAsked(n note) {
 	}
 }
 
-// hearState takes what a rank says it is in.
-func (c *control) hearState(from levels.Rank, n note) {
+// takeState takes a rank's answer to a question for its state.
+func (c *control) takeState(from levels.Rank, n note) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if answers := c.states[n.Question]; answers != nil && n.Is != nil && n.Is.Rank == int(from) {
 		select {
 		case answers <- *n.Is:
-		default: // it has said more than it was asked
+		default: // a further answer to the same question
 		}
 	}
 }
 
-// States returns what ranks of the world are in: these, or all for nil. Those of other
-// processes that have not answered within two seconds are silent. It disturbs no call, but stops
-// the program for about a microsecond for each goroutine.
+// States returns the states of some ranks of the world; nil: of all. Ranks of other processes count
+// as silent if they have not answered within two seconds. It disturbs no call, but stops the
+// program for about a microsecond for each goroutine.
 func (w *World) States(ranks []levels.Rank) []flight.State {
 	if ranks == nil {
 		ranks = w.everyRank()
 	}
-	return w.states(ranks, about{}, func() bool { return false })
+	return w.states(ranks, askReason{}, func() bool { return false })
 }
 
-// everyRank lists the ranks of the world.
-func (w *World) everyRank() (all []levels.Rank) {
-	for r := range levels.Rank(w.Size()) {
-		all = append(all, r)
-	}
-	return all
-}
-
-// about is why ranks are asked what they are in.
-type about struct {
-	comm    CommID // which is listed first
+// askReason is the reason for a question about states.
+type askReason struct {
+	comm    CommID // listed first
 	seq     uint32 // of the call, if call is set
-	call    bool   // a collective: only those that have not come to it need to say where they stand
-	forLate bool   // a deadline has passed, and what is found will break the communicator
+	call    bool   // a collective: ranks already in it need not say where their programs stand
+	forLate bool   // a deadline has passed, and the answer will break the communicator
 }
 
-func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []flight.State {
+// states is [World.States] for a reason, until isOver reports true.
+func (w *World) states(ranks []levels.Rank, about askReason, isOver func() bool) []flight.State {
 	all := make([]flight.State, len(ranks))
 	var stacks []stack
 	var departed rankSet // nil: not looked up yet
@@ -185,7 +172,7 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 			continue
 		}
 		if departed == nil {
-			departed = w.departed()
+			departed = w.departedRanks()
 		}
 		if departed.has(int32(r)) {
 			all[i] = flight.State{Rank: int(r), Doing: flight.Left}
@@ -201,14 +188,14 @@ func (w *World) states(ranks []levels.Rank, about about, isOver func() bool) []f
 	return all
 }
 
-// departed returns the ranks of other processes that have said goodbye to all.
-func (w *World) departed() rankSet {
+// departedRanks returns the ranks of other processes with a goodbye to all.
+func (w *World) departedRanks() rankSet {
 	all := newRankSet(w.Size())
 	if w.control == nil {
 		return all
 	}
 	e := w.endpoints[w.control.me]
-	if !e.lockWithin(lockTime) {
+	if !lockWithin(&e.mu, lockTime) {
 		return all
 	}
 	defer e.mu.Unlock()
@@ -216,20 +203,16 @@ func (w *World) departed() rankSet {
 	if c == nil {
 		return all
 	}
-	for r := range c.halves {
+	for r := range c.byeHalves {
 		all.set(int32(r))
 	}
-	for _, list := range [][]departure{c.gone, c.held} {
-		for _, d := range list {
-			if !d.onward {
-				all.set(int32(d.rank))
-			}
-		}
+	for _, r := range c.outsiders() {
+		all.set(int32(r))
 	}
 	return all
 }
 
-// lookAt returns the state of a rank of another process that can't answer.
+// lookAt returns the state of a rank of another process that can't answer for itself.
 func (w *World) lookAt(r levels.Rank) (s flight.State, ok bool) {
 	if w.config.Neighbor == nil {
 		return s, false
@@ -237,10 +220,10 @@ func (w *World) lookAt(r levels.Rank) (s flight.State, ok bool) {
 	return w.config.Neighbor(r)
 }
 
-// mostNear bounds the states of neighbors that an answer brings.
+// mostNear bounds the states of neighbors in one answer.
 const mostNear = 8
 
-// lookNear returns the ranks of one's node that can't answer.
+// lookNear returns the states of this node's ranks that can't answer for themselves.
 func (w *World) lookNear(me levels.Rank) (all []flight.State) {
 	nodes := w.config.Nodes
 	for r := range nodes {

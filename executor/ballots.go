@@ -5,22 +5,22 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// hearBallot takes a message of an agreement. Who hears of the first one on a communicator that is
-// whole here breaks it.
+// hearBallot takes a message of an agreement. The first one on a communicator breaks it, if it is
+// whole here.
 func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
-	moved := c != nil && c.next != nil && t.Round > c.agreed // its program asks nothing here any more
-	may := c != nil && !e.stopped && (moved || !c.left) && c.isMember(from)
-	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreed {
+	moved := c != nil && c.successor != nil && t.Round > c.agreements // its program asks nothing here any more
+	may := c != nil && !e.stopped && (moved || !c.hasLeft) && c.isMember(from)
+	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreements {
 		ranks := c.ranks
 		e.mu.Unlock()
 		e.voter.Refuse(t, ranks, from, b)
 		return
 	}
 	if m == nil && may {
-		m = e.openMatter(c, t.Round)
+		m = e.voter.Open(t, c.ranks) // nil if this rank votes no more
 	}
 	whole := may && t.Round == 0 && c.broken == nil
 	e.mu.Unlock()
@@ -36,14 +36,14 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	if moved {
 		m.Begin(0, false)
 	}
-	_ = m.Hear(from, b) // what makes no sense is not heard
+	_ = m.Hear(from, b) // nonsense is dropped
 }
 
-// refuseWords says no for the program wherever the others ask what it has not answered: it has gone on with another
-// communicator, and they need not wait.
+// refuseWords votes no in every agreement still waiting for this rank's program: the program has
+// gone on with another communicator, and the others need not wait for it.
 func (c *Comm) refuseWords() {
 	c.e.mu.Lock()
-	id, agreed := c.id, c.agreed
+	id, agreed := c.id, c.agreements
 	c.e.mu.Unlock()
 	for _, m := range c.e.voter.FindAll(id) {
 		if m.Topic.Round > agreed {
@@ -52,14 +52,9 @@ func (c *Comm) refuseWords() {
 	}
 }
 
-// openMatter returns an agreement; nil if this rank votes no more. The lock is held.
-func (e *Endpoint) openMatter(c *Comm, round uint32) *ballot.Matter {
-	return e.voter.Open(c.topic(round), c.ranks)
-}
-
-// countComplete returns how many calls on a communicator that is broken have their data complete here.
+// countComplete returns the number of calls on a broken communicator with complete data here.
 func (c *Comm) countComplete() uint32 {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	return c.complete
+	return c.completeCalls
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -35,21 +36,21 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	r.flags = make([]flag, steps)
 	r.addr = make([]unsafe.Pointer, steps)
 	r.exposed = make([]exposure, steps)
-	r.kept = make([]int32, steps)
+	r.blockOf = make([]int32, steps)
 	r.ready = make([]dag.ID, 0, steps)
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
 	if c.e.samples != nil {
-		r.stamps, r.about = make([]int64, steps), c.about(&b)
+		r.stamps, r.about = make([]int64, steps), b.traceBound(c.id, c.me, c.ranks)
 	}
-	r.needed[0], r.needed[1] = r.measureBuffers()
-	r.came, r.told = newRankSet(c.Size()), newRankSet(c.Size())
+	r.leastSend, r.leastRecv = r.measureBuffers()
+	r.present, r.notified = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
 	r.b.Send, r.b.Recv = nil, nil
 	c.e.enter()
 	defer c.e.mu.Unlock()
-	r.leads = [2][]flow.Lead{c.countLeads(b.Whole), c.countLeads(b.Rest)}
+	r.leads = [2][]flow.Lead{c.e.countLeads(b.Whole, c.ranks, c.e.world.limits), c.e.countLeads(b.Rest, c.ranks, c.e.world.limits)}
 	r.straight = r.straighten()
 	if err := r.allocate(backup, slots); err != nil {
 		return nil, err
@@ -57,8 +58,8 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	return r, r.rebind(b.Send, b.Recv)
 }
 
-// Footprint returns about how many bytes the run and its programs take: steps, scratch and
-// shared slots.
+// Footprint returns about how many bytes the run and its programs take: steps, scratch and shared
+// slots.
 func (r *Run) Footprint() int64 {
 	const perStep = 64 // of a pass's slices
 	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.memory[tasks.Backup])+len(r.slots))
@@ -68,18 +69,18 @@ func (r *Run) Footprint() int64 {
 	return n
 }
 
-// description returns what the binding says of itself.
+// description returns the binding's texts, shortened.
 func (b *Binding) description() *description {
 	return &description{Request: shortenText(b.Request), Operation: shortenText(b.Operation), Plan: shortenText(b.Plan), Layout: shortenText(b.Layout)}
 }
 
-// countLeads returns the leads of a program, by its peers; nil if there are none. The
-// lock is held.
-func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
-	if p == nil || c.e.world.limits.Lead == 0 {
+// countLeads returns the leads of a program on a communicator of some ranks of the world, by its
+// peers; nil if there are none. The lock is held.
+func (t *traffic) countLeads(p *submodules.Program, ranks []levels.Rank, limits flow.Limits) []flow.Lead {
+	if p == nil || limits.Lead == 0 {
 		return nil
 	}
-	limits := c.e.world.limits.Among(countSenders(p))
+	limits = limits.Among(countSenders(p))
 	sizes := func(edges []dag.ID) iter.Seq[int64] {
 		return func(yield func(int64) bool) {
 			for _, id := range edges {
@@ -91,7 +92,7 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 	}
 	var all []flow.Lead
 	for i, peer := range p.Peers {
-		if c.e.peers[c.ranks[peer.Rank]].far {
+		if t.peers[ranks[peer.Rank]].far {
 			if all == nil {
 				all = make([]flow.Lead, len(p.Peers))
 			}
@@ -101,8 +102,8 @@ func (c *Comm) countLeads(p *submodules.Program) []flow.Lead {
 	return all
 }
 
-// countSenders returns how many ranks may send to one at the same time, the same number on
-// all ranks; 1 stands for a few.
+// countSenders returns how many ranks may send to one at the same time, the same number on all
+// ranks; 1 stands for a few.
 func countSenders(p *submodules.Program) int {
 	if !p.Request.Matrix.IsZero() {
 		return max(1, p.Request.Matrix.GiversMost())
@@ -113,10 +114,10 @@ func countSenders(p *submodules.Program) int {
 	return 1
 }
 
-// allocate takes shared memory for the run as long as it is in use: slots, and copies
-// of buffers that the ranks of the node can't read in place. The lock is held.
+// allocate takes shared memory for as long as the run is in use: slots, and copies of the buffers
+// out of the node's reach. The lock is held.
 func (r *Run) allocate(backup, slots int64) error {
-	m := r.comm.e.memory
+	e, m := r.comm.e, r.comm.e.memory
 	if m.Readable(nil) {
 		backup = 0
 	}
@@ -126,7 +127,9 @@ func (r *Run) allocate(backup, slots int64) error {
 	}
 	runtime.AddCleanup(r, func(free func()) { free() }, free)
 	r.memory[tasks.Backup], r.slots = shared[:backup:backup], shared[backup:]
-	r.comm.e.makeSlotRing(slots)
+	if _, ok := e.link.(Sharer); ok {
+		e.slots.allocate(slots, e.peers, m)
+	}
 	return nil
 }
 
@@ -141,9 +144,8 @@ func (r *Run) Rebind(send, recv []byte) error {
 
 // rebind is [Run.Rebind] with the lock held.
 func (r *Run) rebind(send, recv []byte) error {
-	needSend, needRecv := r.neededBuffers()
-	if recv != nil && int64(len(recv)) < needRecv || send != nil && int64(len(send)) < needSend {
-		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), needSend, needRecv)
+	if recv != nil && int64(len(recv)) < r.leastRecv || send != nil && int64(len(send)) < r.leastSend {
+		return fmt.Errorf("bind %s: buffers of %d and %d bytes, %d and %d needed", r.b.Request, len(send), len(recv), r.leastSend, r.leastRecv)
 	}
 	if r.started && !r.finished {
 		return fmt.Errorf("bind %s: %w", r.b.Request, ErrBusy)
@@ -166,9 +168,9 @@ func (r *Run) SetUrgency(n int32) error {
 	return nil
 }
 
-// measureBuffers returns how far into the caller's buffers the last pass that uses them
-// reaches, bytes.
-func (r *Run) measureBuffers() (send, recv int64) {
+// measureBuffers returns the least lengths of the caller's buffers, bytes: the ends of their last
+// passes.
+func (d *bound) measureBuffers() (send, recv int64) {
 	reach := func(p *submodules.Program, base int64) {
 		if p == nil {
 			return
@@ -181,24 +183,23 @@ func (r *Run) measureBuffers() (send, recv int64) {
 			recv = max(recv, base+v)
 		}
 	}
-	if r.b.Passes > 0 {
-		reach(r.b.Whole, (r.b.Passes-1)*r.b.Stride)
+	if d.b.Passes > 0 {
+		reach(d.b.Whole, (d.b.Passes-1)*d.b.Stride)
 	}
-	reach(r.b.Rest, r.b.Passes*r.b.Stride)
+	reach(d.b.Rest, d.b.Passes*d.b.Stride)
 	return send, recv
 }
 
-// makeSlotRing asks for the memory of the ring, once, when a run with slots is bound. Without
-// it there is no ring. The lock is held.
-func (e *Endpoint) makeSlotRing(slots int64) {
-	ring := &e.slots
-	if _, ok := e.link.(Sharer); !ok || ring.asked || slots < slotsLeast {
+// allocate asks for the memory of the ring, once, when a run with slots is bound. Without it there
+// is no ring. The lock is held.
+func (g *slotRing) allocate(slots int64, peers []peerState, m wire.Memory) {
+	if g.asked || slots < slotsLeast {
 		return
 	}
-	ring.asked = true
+	g.asked = true
 	near := 0
-	for i := range e.peers {
-		if !e.peers[i].far {
+	for i := range peers {
+		if !peers[i].far {
 			near++
 		}
 	}
@@ -206,12 +207,12 @@ func (e *Endpoint) makeSlotRing(slots int64) {
 	if size < ringLeast {
 		return
 	}
-	mem, _, err := e.memory.Shared(int64(size)) // lost with the rank's memory
+	mem, _, err := m.Shared(int64(size)) // lost with the rank's memory
 	if err != nil {
-		return // slots of their own were had, and do
+		return // each run has slots of its own, too
 	}
 	for i := 0; i < len(mem); i += slotsAlign {
 		mem[i] = 0 // a page's first write takes longer than a call
 	}
-	ring.mem = mem
+	g.mem = mem
 }

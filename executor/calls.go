@@ -1,27 +1,30 @@
 package executor
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+	"slices"
+)
 
 // Calls counts the calls of one collective with one plan.
 type Calls struct {
 	Collective, Plan string
-	Count            int64 // that have begun
-	// Took is how long calls took from their begin to their end on this rank, ns, and Rate their bus bandwidth, bytes per
-	// second: as of links that carry what has to be carried once. Calls with
-	// buffers of less than 256 KiB are a sample: each one counts for 32.
+	Count            int64 // calls begun
+	// Took is the time of calls from begin to end on this rank, ns. Rate is their bus bandwidth,
+	// bytes per second, as if links carried each necessary byte once. Calls with buffers of less
+	// than 256 KiB are sampled: each one measured counts for 32.
 	Took, Rate Histogram
 }
 
 // Tally counts calls. The lock of the endpoint that made it guards it.
 type Tally struct{ Calls }
 
-// maxTallies bounds the plans that a rank tells apart.
+// maxTallies bounds the plans a rank tells apart.
 const maxTallies = 256
 
-// OtherPlans is the plan of [Calls] for which a rank has no room: it tells 256 apart.
+// OtherPlans is the plan of [Calls] beyond the 256 a rank tells apart.
 const OtherPlans = "other"
 
-// Histogram counts values. Each is in the first bucket whose bound it doesn't exceed; the last bucket
+// Histogram counts values. Each is in the first bucket with a bound not below it; the last bucket
 // has no bound.
 type Histogram struct {
 	Buckets [histogramBounds + 1]int64
@@ -46,27 +49,25 @@ func bounds(least int64) (b [histogramBounds]int64) {
 
 // add counts a value for several equal ones.
 func (h *Histogram) add(value, weight int64, bounds *[histogramBounds]int64) {
-	i := 0
-	for i < len(bounds) && value > bounds[i] {
-		i++
-	}
+	i, _ := slices.BinarySearch(bounds[:], value)
 	h.Buckets[i] += weight
 	h.Sum += value * weight
 }
 
-// A call with buffers of timedBytes or more is timed. Of others one in timedEvery is, on average, and counts for all: two readings of
-// the clock take an eighth of the time of the smallest ones.
+// A call with buffers of timedBytes or more is timed. Of the smaller ones one in timedEvery is, on
+// average, and counts for all: two readings of the clock take an eighth of the time of the
+// smallest.
 const (
 	timedBytes = 256 << 10
 	timedEvery = 32
 )
 
-// timing is what a call needs to be timed.
+// timing is the state of a call being timed.
 type timing struct {
-	weight int64 // for how many calls it counts; 0: it isn't timed
-	since  int64 // when it began, on the clock of traces
+	weight int64 // the number of calls it counts for; 0: it isn't timed
+	since  int64 // its begin, on the clock of traces
 }
 
-// drawUntimed returns how many calls are not timed until the next one is: timedEvery-1 in the mean, and never in step with what
-// a program repeats.
+// drawUntimed returns how many calls go untimed until the next timed one: timedEvery-1 in the mean,
+// and never in step with a loop of the program.
 func drawUntimed() int32 { return rand.Int32N(2*timedEvery - 1) }

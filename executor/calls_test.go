@@ -19,13 +19,10 @@ func TestHistogram(t *testing.T) {
 // Each call of a program that repeats some has the same chance to be timed: none of 16 is left out.
 func TestTimedCallsAreDrawn(t *testing.T) {
 	const period, rounds = 16, 4000
-	e := &Endpoint{accounts: accounts{untimed: drawUntimed()}, world: &World{}}
-	r := &Run{}
-	r.comm = &Comm{e: e}
-	r.b.Tally = &Tally{}
+	a, tally := &accounts{callsUntimed: drawUntimed()}, &Tally{}
 	var timed [period]int
 	for i := range period * rounds {
-		if r.count(); r.weight > 0 {
+		if a.countCall(tally, 8) > 0 {
 			timed[i%period]++
 		}
 	}
@@ -34,12 +31,10 @@ func TestTimedCallsAreDrawn(t *testing.T) {
 			t.Errorf("call %d of %d is timed %d times of %d, others %v", i, period, n, rounds, timed)
 		}
 	}
-	r.needed[1] = timedBytes
-	if r.count(); r.weight != 1 {
-		t.Errorf("a large call counts for %d", r.weight)
+	if n := a.countCall(tally, timedBytes); n != 1 {
+		t.Errorf("a large call counts for %d", n)
 	}
-	r.b.Tally = nil
-	if r.count(); r.weight != 0 {
+	if n := a.countCall(nil, timedBytes); n != 0 {
 		t.Error("a call that nobody counts is timed")
 	}
 }

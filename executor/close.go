@@ -12,13 +12,13 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
-// Close ends the world: runs that are still on their way return [ErrClosed]. It
-// returns when all its goroutines have ended; calling it again does nothing.
+// Close ends the world: runs still on their way return [ErrClosed]. It returns when all its
+// goroutines have ended; calling it again does nothing.
 //
-// A process waits for those it has exchanged data with, and for its neighbours in
-// the job's control tree, to close too: what it sent may still be on its way, and
-// its neighbours speak with others through it. Those that die meanwhile are waited
-// for no longer; those that still live after [Config.CloseTimeout] are the error.
+// A process waits for two kinds of others to close too: its partners in data, because its last
+// bytes may still be on their way, and its neighbours in the job's control tree, because they reach
+// others through it. It stops waiting for the dead among them; those alive after
+// [Config.CloseTimeout] are the error.
 func (w *World) Close() error {
 	w.RefuseOperations()
 	w.mu.Lock()
@@ -31,7 +31,10 @@ func (w *World) Close() error {
 		e.markBrokenWhere(e.rank, ErrClosed, func(*Comm) bool { return true })
 	})
 	w.eachLocal(func(e *Endpoint) {
-		for _, id := range e.commIDs(func(*Comm) bool { return true }) {
+		e.mu.Lock()
+		ids := e.comms.listIDs(func(*Comm) bool { return true })
+		e.mu.Unlock()
+		for _, id := range ids {
 			e.endBroken(id)
 		}
 	})
@@ -46,8 +49,8 @@ func (w *World) Close() error {
 	return errors.Join(err, w.endRecordings())
 }
 
-// stopDriving ends driving for good; what was started has ended. It returns when the
-// last driver has let go of the link.
+// stopDriving ends driving for good; all runs have ended. It returns when the last driver has
+// released the link.
 func (e *Endpoint) stopDriving() {
 	e.mu.Lock()
 	e.stopped = true
@@ -66,7 +69,7 @@ func (e *Endpoint) stopDriving() {
 	e.background.Wait()
 }
 
-// close ends what carries messages, and leaves the job.
+// close ends the transport, and leaves the job.
 func (c *control) close() error {
 	limit := c.world.config.CloseTimeout
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
@@ -81,8 +84,8 @@ func (c *control) close() error {
 	return c.job.Close(ctx)
 }
 
-// watchClose reports who has not come to Close, once others have waited for that long, until
-// end is called.
+// watchClose reports the ranks missing at Close once this one has waited for Config.StallAfter,
+// until end is called.
 func (c *control) watchClose() (end func()) {
 	limit := c.world.config.StallAfter
 	if limit <= 0 {
@@ -103,11 +106,11 @@ func (c *control) watchClose() (end func()) {
 	}
 }
 
-// reportUnclosed finds out who has not come to Close, and why, unless ctx ends.
+// reportUnclosed finds out which ranks have not come to Close, and why, unless ctx ends.
 func (c *control) reportUnclosed(ctx context.Context) {
 	isOver := func() bool { return ctx.Err() != nil }
 	w := c.world
-	states := w.states(w.everyRank(), about{}, isOver)
+	states := w.states(w.everyRank(), askReason{}, isOver)
 	f := verdict.Unclosed(states, verdict.Options{Nodes: w.config.Nodes}, w.config.StallAfter)
 	if isOver() || f == nil {
 		return

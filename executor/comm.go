@@ -5,51 +5,65 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// Comm is one rank's end of a communicator: the order of its runs, and what has
-// arrived for runs that haven't begun. Runs on one communicator are started in
-// the same order on all its ranks.
+// Comm is one rank's end of a communicator: the order of its runs, and the messages for runs not
+// begun yet. All its ranks start the same runs in the same order.
 type Comm struct {
-	e        *Endpoint
-	id       CommID
-	ranks    []levels.Rank           // of the world, by rank of the communicator
-	local    []int32                 // rank of the communicator, by rank of the world; -1: none; nil until it is made here
-	me       levels.Rank             // of the communicator
-	parent   origin                  // the call that made it
-	seq      uint32                  // calls started: the number of the next one
-	runs     []*Run                  // of them on their way, the oldest first
-	early    []earlyMessage          // came before their call, or their pass
-	past     []record                // the last pastRuns runs, by seq; nil until it is made here
-	broken   error                   // why it can't be used; nil: it can
-	cause    failure                 // why it broke, by ranks of the world; its err is nil in one that is whole or only closed
-	telling  failure                 // why it is about to break, once the others have been told; its err is nil before
-	news     *news                   // of telling; nil before
-	left     bool                    // this rank has closed it
-	foretold []failure               // of a communicator that this rank hasn't made yet
-	disowned []disowned              // calls on it that have failed on a rank
-	gone     []departure             // ranks that have left
-	held     []departure             // heard just before it breaks: they count from then on
-	halves   map[levels.Rank]byeHalf // of goodbyes that come twice
-	onward   []levels.Rank           // of the world, whose goodbye by the control tree says so, see departure
-	away     rankSet                 // ranks of the communicator that have left, or died
-	never    []levels.Rank           // of the world, members that have never made it and never will
-	agreed   uint32                  // calls of Agree
-	seal     *submodules.Program     // see Seal; nil: none
-	complete uint32                  // calls with complete data here, up to the first one without; counted with a seal
-	next     *Comm                   // what it has shrunk to; nil: nothing
-	quit     error                   // why this rank has left it though nobody has closed it; nil: it hasn't
-	limit    *limit                  // nil: no call has failed because of those
-	counters Counters
-	starting bool // a call is being started, by a function that may let go of the lock
+	e             *Endpoint
+	id            CommID
+	parent        origin              // the call that made it
+	agreements    uint32              // calls of Agree
+	seal          *submodules.Program // see Seal; nil: none
+	completeCalls uint32              // calls with complete data here, up to the first one without; counted with a seal
+	successor     *Comm               // made by Shrink; nil: none
+	counters      Counters
+	isStarting    bool // a call is being started, by a function that may release the lock
+	membership
+	callOrder
+	condition
 	mail
 
-	askedLate  time.Time // when another process was last heard to ask what the ranks are in, because of a deadline
-	askedStall time.Time // or because of a stall
+	askedLate  time.Time // last question of another process about states, after a deadline
+	askedStall time.Time // last one after a stall
+}
+
+// membership is the ranks of a communicator, and the ones that have left it or died.
+type membership struct {
+	ranks          []levels.Rank           // of the world, by rank of the communicator
+	local          []int32                 // rank of the communicator, by rank of the world; -1: none; nil until it is made here
+	me             levels.Rank             // of the communicator
+	departures     []departure             // ranks that have left
+	heldDepartures []departure             // heard just before it breaks, and counted from then on
+	byeHalves      map[levels.Rank]byeHalf // by rank of the world
+	onwardRanks    []levels.Rank           // of the world, leaving to go on with others according to the control tree, see departure
+	departed       rankSet                 // ranks of the communicator, departed or dead
+	abstainers     []levels.Rank           // members, as ranks of the world, that have never made it and never will
+}
+
+// callOrder is the calls of a rank on a communicator: the past ones, those on their way, and the
+// messages for later ones.
+type callOrder struct {
+	seq           uint32         // calls started: the number of the next one
+	runs          []*Run         // on their way, the oldest first
+	earlyMessages []earlyMessage // arrived before their call, or their pass
+	past          []record       // the last pastRuns runs, by seq; nil until it is made here
+}
+
+// condition says whether a communicator is whole, and if not, why.
+type condition struct {
+	broken        error         // nil: it is whole
+	cause         failure       // of broken, by ranks of the world; its err is nil in a communicator that is whole or only closed
+	pendingCause  failure       // the cause while the others are being told, just before it breaks; its err is nil before
+	announcement  *announcement // of pendingCause; nil before
+	hasLeft       bool          // this rank has closed it
+	quitCause     error         // the reason why this rank left without the program's Close; nil: it hasn't
+	earlyFailures []failure     // of a communicator this rank hasn't made yet
+	disownedCalls []disowned    // calls on it that have failed on a rank
+	limit         *limit        // nil: none of its calls fails because of a departure
 }
 
 // origin is the call that made a communicator, known or not.
@@ -59,42 +73,43 @@ type origin struct {
 	known bool
 }
 
-// disowned is a call in which a rank failed: it has none of the communicators that
-// others may have made in it.
+// disowned is a call that failed on a rank: this rank has none of the communicators made by the
+// others in it.
 type disowned struct {
 	seq   uint32
 	by    levels.Rank // of the world
-	first levels.Rank // of the world, whose failure made by's; else by
+	first levels.Rank // of the world, the rank whose failure led to by's; else by
 	err   error       // of first
 }
 
-// otherwise is the error where the first one is no member.
-func (d *disowned) otherwise() error {
+// indirectError returns the error for communicators without the first rank.
+func (d *disowned) indirectError() error {
 	if d.first == d.by {
 		return d.err
 	}
 	return fmt.Errorf("it has given up because of rank %d of the world: %w", d.first, d.err)
 }
 
-// departure is a rank that has closed its end, after some number of runs. Nothing that
-// it sent is still on its way.
+// departure is a rank that has closed its end, after some number of runs. All its messages have
+// arrived.
 type departure struct {
 	rank levels.Rank // of the world
 	seq  uint32
 	// fromAll: it has closed the communicator of all ranks. If it ever made this one, a
-	// departure of its own says after how many runs; else it took part in none.
+	// departure of its own gives the number of its runs; else it took part in none.
 	fromAll bool
-	// broken: the communicator had broken there. Here it is about to break for the same
-	// reason; that, not the departure, ends what waits for the rank.
+	// broken: the communicator had broken there. Here it is about to break for the same reason, and
+	// the break, not the departure, ends the waits for the rank.
 	broken bool
-	// onward: it goes on with those who are left, on another communicator.
+	// onward: it goes on with the remaining ranks, on another communicator.
 	onward bool
-	since  time.Time // when this rank heard of it; only of one fromAll
+	since  time.Time // when this rank heard of it; only with fromAll
 }
 
-// byeHalf is which half of a goodbye has come. Between processes one over a link, on a
-// communicator that is broken, doesn't count until the control tree has said goodbye too,
-// with the reason. Between goroutine ranks whoever breaks it is about to break it here too.
+// byeHalf says which half of a goodbye has come. Between processes the goodbye on a broken
+// communicator comes over a link and by the control tree, with the reason, and counts once both are
+// here. Goroutine ranks need no second half: the rank breaking the communicator breaks it here,
+// too.
 type byeHalf uint8
 
 const (
@@ -102,39 +117,39 @@ const (
 	byControl
 )
 
-// limit is where the runs of a communicator end, because a rank has left it and
-// another one has started a run without it: those from seq on fail. The ones
-// before, in which that rank took part, and transfers go on.
+// limit is the end of a communicator's runs, after one rank has left it and another one has started
+// a run without it: runs from seq on fail. Earlier runs, with that rank in them, and transfers go
+// on.
 type limit struct {
 	seq uint32
 	err error
 }
 
-// news is how far the news is that a communicator breaks.
-type news struct {
+// announcement is the progress of spreading the word of a break.
+type announcement struct {
 	told    chan struct{} // closed when other processes have been told
-	settled chan struct{} // closed when it has had its effect on this process
+	settled chan struct{} // closed when this process has broken the communicator
 }
 
-func newNews() *news { return &news{make(chan struct{}), make(chan struct{})} }
+func newAnnouncement() *announcement { return &announcement{make(chan struct{}), make(chan struct{})} }
 
-// record is what a run was, for those who come late to disagree.
+// record describes a run, for ranks noticing a mismatch later.
 type record struct {
 	seq    uint32
 	digest uint32
 	call   *description // nil: there was none
 }
 
-// pastRuns is how many runs are remembered.
+// pastRuns is the number of runs remembered.
 const pastRuns = 64
 
-// Counters count what one rank has done on a communicator.
+// Counters count the work of one rank on a communicator.
 type Counters struct {
 	Runs     int64 // started
-	Straight int64 // of them, ended without the engine: all their small messages came in time
+	Straight int64 // of these, ended without the engine: all their small messages came in time
 	Eager    int64 // messages sent without credit
-	Direct   int64 // and against credit
-	Bytes    int64 // of both
+	Direct   int64 // messages sent against credit
+	Bytes    int64 // of both kinds
 	Copied   int64 // bytes by copy steps
 	Reduced  int64 // bytes by reduce steps
 	Notifies int64
@@ -145,9 +160,6 @@ type CommID = wire.CommID
 
 // ID returns the communicator's number.
 func (c *Comm) ID() CommID { return c.id }
-
-// topic is an agreement on the communicator.
-func (c *Comm) topic(round uint32) ballot.Topic { return ballot.Topic{Comm: c.id, Round: round} }
 
 // Ranks returns the members as ranks of the world, by rank of the communicator.
 func (c *Comm) Ranks() []levels.Rank { return slices.Clone(c.ranks) }
@@ -173,64 +185,66 @@ func (c *Comm) members() rankSet {
 	return set
 }
 
-// numberOf returns the number of a rank of the world in the communicator, -1 if it has
-// none.
-func (c *Comm) numberOf(r levels.Rank) levels.Rank {
-	if int(r) >= len(c.local) {
+// numberOf returns the number of a rank of the world in the communicator, -1 if it has none.
+func (m *membership) numberOf(r levels.Rank) levels.Rank {
+	if int(r) >= len(m.local) {
 		return -1
 	}
-	return levels.Rank(c.local[r])
+	return levels.Rank(m.local[r])
 }
 
 // isMember reports whether a rank of the world is, or was, in the communicator.
-func (c *Comm) isMember(rank levels.Rank) bool { return c.local != nil && c.local[rank] >= 0 }
+func (m *membership) isMember(rank levels.Rank) bool { return m.local != nil && m.local[rank] >= 0 }
 
 // isPresent reports whether a rank of the world is in the communicator and has not left
 // it.
-func (c *Comm) isPresent(rank levels.Rank) bool {
-	return c.isMember(rank) && !c.away.has(c.local[rank])
+func (m *membership) isPresent(rank levels.Rank) bool {
+	return m.isMember(rank) && !m.departed.has(m.local[rank])
 }
 
-// findRun returns the run on its way that has a number, nil if there is none.
-func (c *Comm) findRun(seq uint32) *Run {
-	if len(c.runs) > 0 && c.runs[0].seq == seq { // mostly there is one
-		return c.runs[0]
+// findRun returns the run on its way with a number, nil if there is none.
+func (o *callOrder) findRun(seq uint32) *Run {
+	if len(o.runs) > 0 && o.runs[0].seq == seq { // mostly there is one
+		return o.runs[0]
 	}
-	i, ok := slices.BinarySearchFunc(c.runs, seq, func(r *Run, seq uint32) int { return int(int32(r.seq - seq)) })
+	i, ok := slices.BinarySearchFunc(o.runs, seq, func(r *Run, seq uint32) int { return int(int32(r.seq - seq)) })
 	if !ok {
 		return nil
 	}
-	return c.runs[i]
+	return o.runs[i]
 }
 
-// hasEnded reports whether the run with that number has ended here.
-func (c *Comm) hasEnded(seq uint32) bool { return int32(seq-c.seq) < 0 }
+// hasEnded reports whether the run with a number has begun here; findRun finds it unless it has
+// ended.
+func (o *callOrder) hasEnded(seq uint32) bool { return int32(seq-o.seq) < 0 }
 
-// remembered returns the record of the run with that number, or of another one.
-func (c *Comm) remembered(seq uint32) *record {
-	if c.past == nil {
+// findRecord returns the record in the place of a number: of this run, or of another one.
+func (o *callOrder) findRecord(seq uint32) *record {
+	if o.past == nil {
 		return &record{}
 	}
-	return &c.past[seq%pastRuns]
+	return &o.past[seq%pastRuns]
 }
 
-// hasDiffered reports whether m is for another request than the one that has ended here
-// under its number, as far as that is still known.
-func (c *Comm) hasDiffered(m *wire.Message) bool {
-	p := c.remembered(m.Seq)
-	return c.hasEnded(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
+// differsFromPast reports whether m is for another request than the ended run with its number, as far
+// as this rank remembers.
+func (o *callOrder) differsFromPast(m *wire.Message) bool {
+	p := o.findRecord(m.Seq)
+	return o.hasEnded(m.Seq) && p.seq == m.Seq && p.digest != m.Digest
 }
 
-// isLate reports whether a run is beyond the limit.
-func (c *Comm) isLate(seq uint32) bool { return c.limit != nil && int32(seq-c.limit.seq) >= 0 }
+// isBeyondLimit reports whether a run is beyond the limit.
+func (c *condition) isBeyondLimit(seq uint32) bool {
+	return c.limit != nil && int32(seq-c.limit.seq) >= 0
+}
 
-// isClosed reports whether this rank has closed it. The lock is held.
-func (c *Comm) isClosed() bool { return c.left || c.e.stopped || c.broken == ErrClosed }
+// isClosed reports whether this rank has closed it, or the world. The lock is held.
+func (c *condition) isClosed(stopped bool) bool { return c.hasLeft || stopped || c.broken == ErrClosed }
 
-// whyUnusable returns why the communicator can't be used, nil if it can.
-func (c *Comm) whyUnusable() error {
+// whyUnusable returns the reason why the communicator can't be used, nil if it can.
+func (c *condition) whyUnusable() error {
 	switch {
-	case c.left, c.broken == ErrClosed:
+	case c.hasLeft, c.broken == ErrClosed:
 		return ErrClosed
 	case c.broken != nil:
 		return fmt.Errorf("%w: %w", ErrBroken, c.broken)
@@ -238,18 +252,18 @@ func (c *Comm) whyUnusable() error {
 	return nil
 }
 
-// failure returns the error on this rank for a failure on another one of the world.
-func (c *Comm) failure(of levels.Rank, err error) *PeerError {
-	return &PeerError{Rank: c.numberOf(of), Err: err, world: of + 1}
+// failure returns this rank's error for a failure on another rank of the world.
+func (m *membership) failure(of levels.Rank, err error) *PeerError {
+	return &PeerError{Rank: m.numberOf(of), Err: err, world: of + 1}
 }
 
-// blameRank notes that a rank of the world has failed. The driver carries it out
-// without the engine's lock, see [Endpoint.carryOut].
+// blameRank notes the failure of a rank of the world. The driver carries it out without the
+// engine's lock, see [Endpoint.carryOut].
 func (c *Comm) blameRank(rank levels.Rank, err error) {
 	c.e.failing = append(c.e.failing, failure{comm: c, peer: rank, err: err})
 }
 
-// noteMismatch notes that a rank has sent a message for a call with another digest than this one's.
+// noteMismatch notes a rank's message for a call with another digest than this rank's.
 func (c *Comm) noteMismatch(peer levels.Rank, seq, digest uint32) {
 	if c.broken != nil {
 		return
@@ -258,7 +272,7 @@ func (c *Comm) noteMismatch(peer levels.Rank, seq, digest uint32) {
 	if r := c.findRun(seq); r != nil {
 		f.mine, f.digest = r.call, r.digest
 	} else {
-		f.mine, f.digest = c.remembered(seq).call, c.remembered(seq).digest
+		f.mine, f.digest = c.findRecord(seq).call, c.findRecord(seq).digest
 	}
 	c.e.failing = append(c.e.failing, f)
 }

@@ -4,14 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Draw returns a number for a communicator that this rank leads: one that neither this
-// rank nor another one has drawn. Any goroutine may call it.
+// Draw returns an unused number for a communicator led by this rank: no rank draws it again. Any
+// goroutine may call it.
 func (e *Endpoint) Draw() (CommID, error) {
 	n := e.drawn.Add(1)
 	if n >= 1<<wire.DrawnBits {
@@ -20,17 +20,16 @@ func (e *Endpoint) Draw() (CommID, error) {
 	return wire.DrawnBy(e.rank, n), nil
 }
 
-// Make makes a further communicator of this rank with some ranks of the world, of
-// which this rank is one. All of them must give the same number, which one of them has
-// drawn ([Endpoint.Draw]), and the same ranks.
+// Make makes a further communicator of this rank and other ranks of the world. All of them give the
+// same ranks and the same number, drawn by one of them ([Endpoint.Draw]).
 func (e *Endpoint) Make(id CommID, ranks []levels.Rank) (*Comm, error) {
 	c, _, err := e.makeComm(id, ranks, origin{}, nil)
 	return c, err
 }
 
-// Derive is [Endpoint.Make] of a communicator of some ranks of c, as they have agreed in
-// call seq on c. If one of them has disowned that call, see [Comm.Disown], the
-// communicator is broken from the start.
+// Derive is [Endpoint.Make] of a communicator of some ranks of c, as they have agreed in call seq
+// on c. If one of them has disowned that call, see [Comm.Disown], the communicator is broken from
+// the start.
 func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error) {
 	d, without, err := c.e.makeComm(id, ranks, origin{comm: c.id, seq: seq, known: true}, c)
 	for _, f := range without {
@@ -39,7 +38,8 @@ func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error)
 	return d, err
 }
 
-// makeComm also returns who has disowned the call that the communicator is from.
+// makeComm makes a communicator. It also returns the members that have disowned the call it is
+// from.
 func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent *Comm) (c *Comm, without []disowned, err error) {
 	e.enter()
 	defer e.mu.Unlock()
@@ -52,12 +52,12 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 	c.parent = from
 	c.defineMembers(ranks)
 	if parent != nil {
-		for _, d := range parent.disowned {
+		for _, d := range parent.disownedCalls {
 			if d.seq == from.seq {
 				c.breakUp(d.first, d.err)
-				c.breakUp(d.by, d.otherwise()) // if the first is no member
+				c.breakUp(d.by, d.indirectError()) // if the first is no member
 				c.markAway(d.by)
-				c.never = append(c.never, d.by)
+				c.abstainers = append(c.abstainers, d.by)
 				if c.isMember(d.by) {
 					without = append(without, d)
 				}
@@ -70,8 +70,8 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 	return c, without, nil
 }
 
-// defineMembers sets who is in the communicator; e.rank must be. What was heard of them
-// before counts from now on.
+// defineMembers sets the members of the communicator; e.rank must be one. Earlier news about them
+// counts from now on.
 func (c *Comm) defineMembers(ranks []levels.Rank) {
 	c.ranks = slices.Clone(ranks)
 	c.local = make([]int32, len(c.e.peers))
@@ -83,26 +83,26 @@ func (c *Comm) defineMembers(ranks []levels.Rank) {
 	}
 	c.me = levels.Rank(c.local[c.e.rank])
 	c.past = make([]record, pastRuns)
-	c.away = newRankSet(len(ranks))
-	for _, f := range slices.Concat(c.foretold, c.e.lost) {
+	c.departed = newRankSet(len(ranks))
+	for _, f := range slices.Concat(c.earlyFailures, c.e.lost) {
 		if f.later {
 			c.limitRuns(f.peer, f.seq, f.err)
 		} else {
 			c.breakUp(f.peer, f.err)
 		}
 	}
-	c.foretold = nil
-	if c.e.stopped || c.id != 0 && c.e.ensureComm(0).left {
+	c.earlyFailures = nil
+	if c.e.stopped || c.id != 0 && c.e.ensureComm(0).hasLeft {
 		c.broken = ErrClosed
 	}
-	early := c.gone
-	c.gone = nil
+	early := c.departures
+	c.departures = nil
 	for _, d := range early {
 		c.noteDeparture(d)
 	}
 	if c.id != 0 {
-		for _, d := range c.e.ensureComm(0).gone {
-			c.noteDeparture(departure{rank: d.rank, fromAll: true, since: time.Now()})
+		for _, d := range c.e.ensureComm(0).departures {
+			c.noteDeparture(departureFromAll(d.rank))
 		}
 	}
 	for _, r := range c.e.dead {
@@ -110,52 +110,30 @@ func (c *Comm) defineMembers(ranks []levels.Rank) {
 	}
 }
 
-// Revoke breaks the communicator on all ranks. Calls that wait, and calls made later, return an
-// error: here one that wraps reason, on the others a [PeerError] with reason's text. Nothing
-// happens on one that is broken or closed. Any goroutine may call it.
+// Revoke breaks the communicator on all ranks. Waiting and later calls return an error: here one
+// that wraps reason, on the others a [PeerError] with reason's text. On a broken or closed
+// communicator it does nothing. Any goroutine may call it.
 func (c *Comm) Revoke(reason error) { c.e.world.failComm(c, c.e.rank, reason) }
 
-// Close leaves the communicator: calls on it return [ErrClosed]. Runs that this
-// rank took part in end well on the other ranks, and transfers between them; a
-// further run fails on each rank that starts one. It must not be called while a
-// run is on its way here; then it is a failure on all ranks. Once all ranks have
-// closed it, nothing is left of it.
+// Close leaves the communicator: calls on it return [ErrClosed]. On the other ranks the runs with
+// this rank's part end well, and so do transfers between them; a further run fails on each rank
+// that starts one. Calling it while a run is on its way here is a failure on all ranks. Once all
+// ranks have closed it, nothing is left of it.
 func (c *Comm) Close() error { return c.leave(true) }
 
-// leave closes the communicator. The others are told if tell is set, and in any case if
-// it isn't broken.
+// leave closes the communicator. The others are told if tell is set, and always if it isn't broken.
 func (c *Comm) leave(tell bool) error {
 	e := c.e
 	e.enter()
-	if c.left {
+	err := c.endBeforeLeaving()
+	if c.hasLeft { // perhaps by another goroutine, meanwhile
 		e.mu.Unlock()
-		return nil
+		return err
 	}
-	if n := c.news; n != nil { // the goodbye comes after the reason: who has heard all goodbyes forgets
-		e.mu.Unlock()
-		<-n.told
-		e.mu.Lock()
-		if c.left { // another goroutine has closed it meanwhile
-			e.mu.Unlock()
-			return nil
-		}
-		c.breakUp(c.telling.peer, c.telling.err)
-	}
-	var err error
-	if c.broken == nil && c.isBusy() {
-		err = fmt.Errorf("closed during a call: %w", ErrClosed)
-		e.mu.Unlock()
-		e.world.failComm(c, e.rank, err)
-		e.mu.Lock()
-		if c.left { // another goroutine has closed it meanwhile
-			e.mu.Unlock()
-			return err
-		}
-	}
-	c.left = true
-	m, onward, owed := e.voter.Withdraw(c.topic(0)) // those who go on without this rank may count it out
+	c.hasLeft = true
+	m, onward, owed := e.voter.Withdraw(ballot.Topic{Comm: c.id}) // the remaining ranks may count this one out
 	say := (tell || c.broken == nil) && !e.stopped
-	// The control plane may not have told yet what this rank has broken of the others.
+	// The control plane may not have told the others yet about a break by this rank.
 	broken := c.cause.err != nil || c.id == 0 && e.world.control != nil && e.comms.hasBroken()
 	var told []levels.Rank
 	others := false
@@ -164,7 +142,7 @@ func (c *Comm) leave(tell bool) error {
 	}
 	var past *pastCalls
 	if say && c.id == 0 && c.seq > 0 && e.world.control != nil {
-		past = c.pastCalls()
+		past = c.pastCalls(&e.known, len(c.local))
 	}
 	if c.broken == nil {
 		c.broken = ErrClosed
@@ -174,15 +152,15 @@ func (c *Comm) leave(tell bool) error {
 		c.dropEarly()
 	}
 	c.forgetIfLeft()
-	e.handOver() // what found no room
+	e.handOver() // for messages without room in a link
 	e.mu.Unlock()
 	if past != nil {
-		e.world.control.tellPast(past)
+		e.world.control.broadcast(pastControl, note{Past: past})
 	}
 	if say && e.world.control != nil && (others || broken) {
 		e.world.control.tellBye(c, told, broken, onward)
 	}
-	if owed && c.id != 0 { // it leaves those with whom it should go on
+	if owed && c.id != 0 { // this rank leaves its agreed successors, too
 		if next, failed := e.Make(m.Next()); failed == nil {
 			err = errors.Join(err, next.leave(true))
 		}
@@ -190,9 +168,31 @@ func (c *Comm) leave(tell bool) error {
 	return err
 }
 
-// sayBye tells the other ranks over the links, behind all that was sent before. It
-// returns whom it told, and whether there are others, to whom there is no link. Of a
-// broken communicator all are told by the control tree too, behind the failure.
+// endBeforeLeaving carries out a break on its way: the goodbye comes after the reason, because a rank
+// with all goodbyes forgets the communicator. Leaving during a call is a failure, and the error. The
+// lock is held, but not all the time.
+func (c *Comm) endBeforeLeaving() (err error) {
+	e := c.e
+	if n := c.announcement; n != nil && !c.hasLeft {
+		e.mu.Unlock()
+		<-n.told
+		e.mu.Lock()
+		if !c.hasLeft {
+			c.breakUp(c.pendingCause.peer, c.pendingCause.err)
+		}
+	}
+	if c.broken == nil && !c.hasLeft && c.isBusy() {
+		err = fmt.Errorf("closed during a call: %w", ErrClosed)
+		e.mu.Unlock()
+		e.world.failComm(c, e.rank, err)
+		e.mu.Lock()
+	}
+	return err
+}
+
+// sayBye tells the other ranks over the links, behind all earlier messages. It returns the ranks it
+// has told, and whether there are others without a link. On a broken communicator the control tree
+// tells all of them too, behind the failure.
 func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	e := c.e
 	for _, r := range c.ranks {
@@ -211,14 +211,14 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	return told, others
 }
 
-// isOpen reports whether a message to a rank needs no connection that isn't there.
-func (e *Endpoint) isOpen(to levels.Rank) bool {
-	d, ok := e.link.(wire.Dialler)
+// isOpen reports whether a message to a rank needs no new connection.
+func (t *traffic) isOpen(to levels.Rank) bool {
+	d, ok := t.link.(wire.Dialler)
 	return !ok || d.IsOpen(to)
 }
 
-// Disown tells the members that this rank has failed in call seq, in which others may
-// have made communicators with it. It has none of these: on the others they break.
+// Disown tells the members about this rank's failure in call seq. Communicators that others may
+// have made in it, with this rank, break.
 func (c *Comm) Disown(seq uint32, err error) {
 	w := c.e.world
 	first, err := originOf(c.e.rank, err)
@@ -228,7 +228,7 @@ func (c *Comm) Disown(seq uint32, err error) {
 	w.disownCall(c.id, disowned{seq, c.e.rank, first, err})
 }
 
-// Err returns why no call can begin on the communicator; nil: one can.
+// Err returns the reason why no call can begin on the communicator; nil: one can.
 func (c *Comm) Err() error {
 	c.e.enter()
 	defer c.e.mu.Unlock()
@@ -242,7 +242,7 @@ func (c *Comm) Counters() Counters {
 	return c.counters
 }
 
-// Comm returns the rank's end of a communicator, nil if it has none of that number.
+// Comm returns the rank's end of a communicator, nil if it has none with this number.
 func (e *Endpoint) Comm(id CommID) *Comm {
 	e.enter()
 	defer e.mu.Unlock()
@@ -252,12 +252,10 @@ func (e *Endpoint) Comm(id CommID) *Comm {
 	return nil
 }
 
-// commIDs returns the numbers of the communicators for which pick is true, ascending.
-func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// listIDs returns the numbers of the communicators picked by pick, ascending.
+func (t commTable) listIDs(pick func(c *Comm) bool) []CommID {
 	var ids []CommID
-	for id, c := range e.comms {
+	for id, c := range t {
 		if pick(c) {
 			ids = append(ids, id)
 		}
@@ -266,13 +264,13 @@ func (e *Endpoint) commIDs(pick func(c *Comm) bool) []CommID {
 	return ids
 }
 
-// Close leaves all communicators, see [Comm.Close], that of all ranks last: its goodbye
-// counts for all others.
+// Close leaves all communicators, see [Comm.Close]. That of all ranks is last: its goodbye counts
+// for all others.
 func (e *Endpoint) Close() error {
 	e.enter()
+	ids := e.comms.listIDs(func(c *Comm) bool { return c.local != nil })
 	e.mu.Unlock()
 	var errs []error
-	ids := e.commIDs(func(c *Comm) bool { return c.local != nil })
 	slices.Reverse(ids)
 	for _, id := range ids {
 		if c := e.Comm(id); c != nil {
@@ -282,8 +280,8 @@ func (e *Endpoint) Close() error {
 	return errors.Join(errs...)
 }
 
-// Alloc takes n zero bytes that the ranks of the node can read in place, until
-// free is called, once. They stay mapped after the world is closed.
+// Alloc takes n zero bytes, readable in place by the ranks of the node until free is called, once.
+// They stay mapped after the world is closed.
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	e.enter()
 	defer e.mu.Unlock()
@@ -292,7 +290,7 @@ func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	return b, free, err
 }
 
-// hasBroken reports whether one of them is broken. The engine's lock is held.
+// hasBroken reports whether one of the communicators is broken. The engine's lock is held.
 func (t commTable) hasBroken() bool {
 	for _, c := range t {
 		if c.cause.err != nil {

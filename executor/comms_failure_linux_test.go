@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
@@ -63,10 +62,7 @@ func TestCloseBetweenMarkAndSettle(t *testing.T) {
 	held.Go(func() { _ = bar.Do(t.Context()) }) // holds rank 1's lock, as a long operation does
 	<-entered
 	ctx, cancel := context.WithCancelCause(t.Context())
-	never, err := c.Recv(ctx, 0, 1, make([]byte, 8))
-	if err != nil {
-		t.Fatal(err)
-	}
+	never := post(t, ctx, c, 0, 1, make([]byte, 8))
 	never.Watch(ctx)
 	cancel(errEnough)
 	for {
@@ -78,9 +74,7 @@ func TestCloseBetweenMarkAndSettle(t *testing.T) {
 		t.Error(err)
 	}
 	close(release)
-	long, stop := context.WithTimeout(context.Background(), patience)
-	defer stop()
-	if err := never.Wait(long); !errors.Is(err, errEnough) {
+	if err := waitLong(never); !errors.Is(err, errEnough) {
 		t.Errorf("error %v", err)
 	}
 	held.Wait()
@@ -119,10 +113,7 @@ func TestBrokenCommunicatorsAreForgotten(t *testing.T) {
 					ctx, cancel = context.WithTimeout(ctx, time.Millisecond)
 					defer cancel()
 				}
-				never, err := c.Recv(ctx, levels.Rank((r+1)%w.Size()), 1, nil)
-				if err == nil {
-					err = never.Wait(ctx)
-				}
+				_, err := recvOn(ctx, c, levels.Rank((r+1)%w.Size()), 1, nil)
 				if !errors.Is(err, context.DeadlineExceeded) {
 					return fmt.Errorf("round %d: %w", i, err)
 				}
@@ -136,12 +127,7 @@ func TestBrokenCommunicatorsAreForgotten(t *testing.T) {
 // A goodbye that comes before a rank has told all others why it breaks the communicator
 // doesn't take the place of the reason.
 func TestGoodbyeWhileTelling(t *testing.T) {
-	h, err := levels.Parse("3x1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := openProcesses(t, h, proc.Config{}, nil)
-	defer closeProcesses(t, p)
+	p := processesOf(t, "3x1")
 	comms := make([]*executor.Comm, p.Size())
 	for r := range comms {
 		comms[r] = makeComm(t, p.Endpoint(levels.Rank(r)), 1, everyone(p.World))
@@ -156,16 +142,11 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 			}
 		})
 	})
-	never, err := comms[0].Recv(t.Context(), 1, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	never := post(t, t.Context(), comms[0], 1, 0, nil)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	never.Watch(ctx)
 	cancel(errEnough)
-	long, stop := context.WithTimeout(context.Background(), patience)
-	defer stop()
-	if err := never.Wait(long); !errors.Is(err, errEnough) {
+	if err := waitLong(never); !errors.Is(err, errEnough) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -173,22 +154,13 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 // What a rank says about a failure has left its process before its own calls return: the
 // program may end the process then.
 func TestFailureIsOutBeforeItIsSeen(t *testing.T) {
-	h, err := levels.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
 	ways := map[string]func(p *Processes, c *executor.Comm){
 		"cancel": func(_ *Processes, c *executor.Comm) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			cancel(errEnough)
-			never, err := c.Recv(t.Context(), 1, 0, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			never := post(t, t.Context(), c, 1, 0, nil)
 			never.Watch(ctx)
-			long, stop := context.WithTimeout(context.Background(), patience)
-			defer stop()
-			if err := never.Wait(long); !errors.Is(err, errEnough) {
+			if err := waitLong(never); !errors.Is(err, errEnough) {
 				t.Errorf("error %v", err)
 			}
 		},
@@ -197,8 +169,7 @@ func TestFailureIsOutBeforeItIsSeen(t *testing.T) {
 	}
 	for name, fail := range ways {
 		t.Run(name, func(t *testing.T) {
-			p := openProcesses(t, h, proc.Config{}, nil)
-			defer closeProcesses(t, p)
+			p := processesOf(t, "2x1")
 			var out atomic.Bool
 			c := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
 			p.WhenOut(0, func() { out.Store(true) })
@@ -215,28 +186,17 @@ func TestFailureIsOutBeforeItIsSeen(t *testing.T) {
 func TestGoodbyeBeforeTheLoss(t *testing.T) {
 	for _, all := range []bool{false, true} { // closes all, or one communicator
 		t.Run(fmt.Sprintf("all=%t", all), func(t *testing.T) {
-			h, err := levels.Parse("3x1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := openProcesses(t, h, proc.Config{}, nil)
-			defer closeProcesses(t, p)
+			p := processesOf(t, "3x1")
 			one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
 			two := makeComm(t, p.Endpoint(2), 1, everyone(p.World))
-			never, err := one.Recv(t.Context(), 2, 0, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			never := post(t, t.Context(), one, 2, 0, nil)
 			p.Lose(2, 0, errEnough)
 			if all {
 				_ = p.Endpoint(2).Close()
 			} else {
 				_ = two.Close()
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
-			defer cancel()
-			var peer *executor.PeerError
-			if err := never.Wait(ctx); !errors.As(err, &peer) || peer.Rank != 0 || !strings.Contains(err.Error(), errEnough.Error()) {
+			if err := waitLong(never); !names(err, 0) || !strings.Contains(err.Error(), errEnough.Error()) {
 				t.Errorf("error %v", err)
 			}
 		})
@@ -246,18 +206,10 @@ func TestGoodbyeBeforeTheLoss(t *testing.T) {
 // A rank that breaks a communicator and closes everything at once is heard to have broken
 // it, also when its goodbye is faster than the reason.
 func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
-	h, err := levels.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := openProcesses(t, h, proc.Config{}, nil)
-	defer closeProcesses(t, p)
+	p := processesOf(t, "2x1")
 	zero := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
 	one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
-	arrived, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	arrived := post(t, t.Context(), p.Endpoint(1).Comm(0), 0, 0, nil)
 	sent, err := p.Endpoint(0).Comm(0).Send(t.Context(), 1, 0, nil) // so that goodbyes go over the link
 	if err != nil {
 		t.Fatal(err)
@@ -268,16 +220,10 @@ func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
 	if err := errors.Join(sent.Wait(t.Context()), arrived.Wait(t.Context())); err != nil {
 		t.Fatal(err)
 	}
-	never, err := one.Recv(t.Context(), 0, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	never := post(t, t.Context(), one, 0, 0, nil)
 	wait := p.TellLate(0, 20*time.Millisecond)
 	ctx, cancel := context.WithCancelCause(t.Context())
-	mine, err := zero.Recv(ctx, 1, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mine := post(t, ctx, zero, 1, 0, nil)
 	mine.Watch(ctx)
 	cancel(errEnough)
 	if err := mine.Wait(t.Context()); !errors.Is(err, errEnough) {
@@ -286,9 +232,7 @@ func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
 	if err := p.Endpoint(0).Close(); err != nil {
 		t.Error(err)
 	}
-	long, stop := context.WithTimeout(context.Background(), patience)
-	defer stop()
-	if err := never.Wait(long); err == nil || !strings.Contains(err.Error(), errEnough.Error()) {
+	if err := waitLong(never); err == nil || !strings.Contains(err.Error(), errEnough.Error()) {
 		t.Errorf("error %v", err)
 	}
 	wait()
@@ -354,20 +298,10 @@ func TestDisownedBudget(t *testing.T) {
 
 // A mismatch stays one when it ends everything.
 func TestFailKeepsTheMismatch(t *testing.T) {
-	h, err := levels.Parse("1x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := openProcesses(t, h, proc.Config{}, nil)
-	defer closeProcesses(t, p)
-	never, err := p.Endpoint(1).Comm(0).Recv(t.Context(), 0, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := processesOf(t, "1x2")
+	never := post(t, t.Context(), p.Endpoint(1).Comm(0), 0, 1, nil)
 	p.Fail(0, &executor.MismatchError{Rank: 0, Peer: 1, Request: "a", PeerWants: "b"})
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := never.Wait(ctx); !errors.Is(err, executor.ErrMismatch) {
+	if err := waitLong(never); !errors.Is(err, executor.ErrMismatch) {
 		t.Errorf("error %v", err)
 	}
 }
@@ -387,10 +321,7 @@ func TestCommunicatorMadeAfterClose(t *testing.T) {
 			c := makeComm(t, e, 5, everyone(w))
 			var err error
 			if r == 0 { // nobody will send it
-				var never *executor.Transfer
-				if never, err = c.Recv(ctx, 2, 1, nil); err == nil {
-					err = never.Wait(ctx)
-				}
+				_, err = recvOn(ctx, c, 2, 1, nil)
 			} else {
 				err = barrierOn(t, c).Do(ctx)
 			}
@@ -454,17 +385,9 @@ func TestLateRankWritesNothing(t *testing.T) {
 // Ranks that the control plane doesn't reach any more hear of failures and goodbyes all
 // the same.
 func TestRanksThatAreCutOff(t *testing.T) {
-	for name, act := range map[string]func(c *executor.Comm, cancel func(error)){
-		"failure": func(_ *executor.Comm, cancel func(error)) { cancel(errEnough) },
-		"goodbye": func(c *executor.Comm, _ func(error)) { _ = c.Close() },
-	} {
+	for _, name := range []string{"failure", "goodbye"} {
 		t.Run(name, func(t *testing.T) {
-			h, err := levels.Parse("3x1")
-			if err != nil {
-				t.Fatal(err)
-			}
-			p := openProcesses(t, h, proc.Config{}, nil)
-			defer closeProcesses(t, p)
+			p := processesOf(t, "3x1")
 			p.Cut(0, 2)
 			succeed(t, p.World, func(ctx context.Context, r int) error {
 				mine, cancel := context.WithCancelCause(ctx)
@@ -472,23 +395,19 @@ func TestRanksThatAreCutOff(t *testing.T) {
 				c := makeComm(t, p.Endpoint(levels.Rank(r)), 4, everyone(p.World))
 				if r == 0 {
 					if name == "goodbye" {
-						act(c, cancel)
-						return nil
+						return c.Close()
 					}
 					never, err := c.Recv(mine, 1, 1, nil)
 					if err != nil {
 						return err
 					}
 					never.Watch(mine)
-					act(c, cancel)
+					cancel(errEnough)
 					_ = never.Wait(ctx)
 					return nil
 				}
-				never, err := c.Recv(ctx, 0, 1, nil) // there is no link
-				if err == nil {
-					err = never.Wait(ctx)
-				}
-				if peer, ok := errors.AsType[*executor.PeerError](err); !ok || peer.Rank != 0 {
+				_, err := recvOn(ctx, c, 0, 1, nil) // there is no link
+				if !names(err, 0) {
 					return fmt.Errorf("error %w", err)
 				}
 				return nil

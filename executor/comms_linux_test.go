@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -30,15 +29,7 @@ func everyone(w *executor.World) []levels.Rank {
 func barrierOn(t failer, c *executor.Comm) *executor.Run {
 	t.Helper()
 	h, p := parse(t, fmt.Sprintf("1x%d", c.Size()), "shape=han,fs=all,w=1,s=adapt/binomial,i=adapt/chain")
-	b, err := job{topology: h, request: tasks.Request{Coll: tasks.Barrier}, plan: p}.compile(c.Rank())
-	if err != nil {
-		t.Fatal(err)
-	}
-	run, err := c.Bind(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
+	return job{topology: h, request: tasks.Request{Coll: tasks.Barrier}, plan: p}.bindOne(t, c, nil, nil)
 }
 
 // Numbers that ranks draw at the same time, in any number of goroutines, all differ.
@@ -173,7 +164,7 @@ func TestCommunicatorThatOneRankNeverMade(t *testing.T) {
 			}
 			c := makeComm(t, w.Endpoint(levels.Rank(r)), 5, everyone(w))
 			err := barrierOn(t, c).Do(ctx)
-			if peer, ok := errors.AsType[*executor.PeerError](err); !ok || peer.Rank != 2 || !errors.Is(err, executor.ErrClosed) {
+			if !names(err, 2) || !errors.Is(err, executor.ErrClosed) {
 				return fmt.Errorf("barrier: %w", err)
 			}
 			return nil
@@ -234,7 +225,7 @@ func TestDisownNamesTheFirst(t *testing.T) {
 				return err
 			}
 			err = barrierOn(t, c).Do(ctx)
-			if p, ok := errors.AsType[*executor.PeerError](err); !ok || p.Rank != 1 || strings.Contains(err.Error(), "rank 2") {
+			if !names(err, 1) || strings.Contains(err.Error(), "rank 2") {
 				return fmt.Errorf("barrier on what rank 2 doesn't have because of rank 1: %w", err)
 			}
 			return nil
@@ -274,18 +265,10 @@ func TestShortReceiveThenClose(t *testing.T) {
 // The others are told of a failure before it shows here: a rank that hears of it may
 // close everything at once, and then nobody could be told any more.
 func TestOthersAreToldFirst(t *testing.T) {
-	h, err := levels.Parse("1x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := openProcesses(t, h, proc.Config{}, nil)
-	defer closeProcesses(t, p)
+	p := processesOf(t, "1x2")
 	broken, told := p.BrokenBeforeTold(0)
 	ctx, cancel := context.WithCancel(t.Context())
-	never, err := p.Endpoint(0).Comm(0).Recv(ctx, 1, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	never := post(t, ctx, p.Endpoint(0).Comm(0), 1, 0, nil)
 	never.Watch(ctx)
 	cancel()
 	if err := never.Wait(t.Context()); !errors.Is(err, context.Canceled) {

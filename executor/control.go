@@ -17,8 +17,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// control carries the words of engines in different processes beside the data: a
-// communicator is broken, a rank has left one, a rank is in this call.
+// control carries messages between engines of different processes beside the data: a communicator
+// is broken, a rank has left one, a rank is in this call.
 type control struct {
 	world *World
 	job   ControlPlane
@@ -26,31 +26,32 @@ type control struct {
 
 	onLost func(levels.Rank, error) // also called for a lost rank
 
-	ended atomic.Bool // the job is being left: nothing goes any more
+	ended atomic.Bool // the job is being left: nothing is sent any more
 
-	mu      sync.Mutex
-	waiting map[uint32]*question         // by number
-	states  map[uint32]chan flight.State // what ranks are asked to be in, by number
-	asked   uint32
-	pasts   map[levels.Rank]*pastCalls // of ranks that have left
-	errands []errand                   // for ranks that the job's control plane doesn't reach
-	dying   map[levels.Rank]error      // what ranks that are about to die have said
-	losses  map[levels.Rank]error      // of ranks that the control plane has lost
-	letters map[levels.Rank]*postbag   // for ranks that only a connection of their own reaches, see sendLetter
-	takers  sync.WaitGroup
-	carried chan struct{} // closed when there are none any more; nil: nobody carries any
+	mu           sync.Mutex
+	questions    map[uint32]*question         // by number
+	states       map[uint32]chan flight.State // for the answers with ranks' states, by number of the question
+	lastQuestion uint32                       // number of the last question
+	pastCalls    map[levels.Rank]*pastCalls   // of departed ranks
+	errands      map[levels.Rank][]errand     // by rank out of reach of the job's control plane; present: a goroutine carries them
+	lastWords    map[levels.Rank]error        // of ranks about to die
+	losses       map[levels.Rank]error        // of ranks lost by the control plane
+	letters      map[levels.Rank]*postbag     // for ranks with only a connection of their own, see sendLetter
+	background   sync.WaitGroup
+	errandsDone  chan struct{} // closed after the last errand; nil: none is being carried
+	carriers     chan struct{} // has one for each errand on its way, at most mostCarriers
 }
 
-// note is the payload of all of them.
+// note is the payload of all control messages.
 type note struct {
 	Comm     CommID
 	Seq      uint32           `json:",omitempty"`
 	Question uint32           `json:",omitempty"`
 	Digest   uint32           `json:",omitempty"`
 	By       levels.Rank      `json:",omitempty"`
-	To       rankSet          `json:",omitempty"` // of the world, whom it concerns; empty: all
-	Twice    rankSet          `json:",omitempty"` // who is told over a link too
-	Why      why              `json:",omitempty"` // of a goodbye
+	To       rankSet          `json:",omitempty"` // of the world, its addressees; empty: all
+	Twice    rankSet          `json:",omitempty"` // of these, the ranks told over a link too
+	Why      brokenPart       `json:",omitempty"` // of a goodbye
 	Text     string           `json:",omitempty"`
 	Wraps    []string         `json:",omitempty"` // names of sentinels
 	State    callState        `json:",omitempty"` // of an answer
@@ -58,7 +59,7 @@ type note struct {
 	Past     *pastCalls       `json:",omitempty"`
 	Mismatch *MismatchError   `json:",omitempty"`
 	Late     *LateError       `json:",omitempty"`
-	Is       *flight.State    `json:",omitempty"` // what the sender is in
+	Is       *flight.State    `json:",omitempty"` // the sender's state
 	ForLate  bool             `json:",omitempty"` // of a question: a deadline has passed
 	ForCall  bool             `json:",omitempty"` // of a question: in the collective Seq
 	Straight bool             `json:",omitempty"` // of a question: the answer goes past the control tree too
@@ -71,45 +72,48 @@ type note struct {
 const (
 	abortControl uint8 = iota + 1
 	byeControl
-	askControl
-	tellControl
+	callQuestionControl
+	callAnswerControl
 	inquireControl
 	failControl
 	disownControl
 	disownerControl
 	pastControl
 	dyingControl
-	whatControl
-	stateControl
+	stateQuestionControl
+	stateAnswerControl
 	verdictControl
 	ballotControl
 	linkControl
 )
 
-// why is what is broken where a goodbye comes from.
-type why uint8
+// brokenPart says what is broken at the sender of a goodbye.
+type brokenPart uint8
 
 const (
-	noWhy   why = iota // nothing
-	whyComm            // the communicator
-	whyRank            // all that the rank is in which has failed
+	nothingBroken brokenPart = iota
+	commBroken               // the communicator
+	rankBroken               // all communicators of the failed rank
 )
 
-// maxTo bounds the words of a note's To, so that a note fits into a message. Of a larger
-// world all ranks are told.
+// maxTo bounds the words of a note's To, so a note fits into a message. In a larger world all ranks
+// are told.
 const maxTo = 1024
 
-// maxNote keeps a message within what the control plane carries.
+// maxNote keeps a message within the control plane's limit, bytes.
 const maxNote = 32 << 10
 
-// newControl returns what speaks over a job's control plane; begin lets it listen.
+// newControl returns an engine's side of a job's control plane; begin lets it listen.
 func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
-		world: w, job: job, me: me, waiting: map[uint32]*question{}, pasts: map[levels.Rank]*pastCalls{}, states: map[uint32]chan flight.State{},
+		world: w, job: job, me: me,
+		questions: map[uint32]*question{}, states: map[uint32]chan flight.State{}, pastCalls: map[levels.Rank]*pastCalls{},
+		lastWords: map[levels.Rank]error{}, losses: map[levels.Rank]error{}, letters: map[levels.Rank]*postbag{},
+		errands: map[levels.Rank][]errand{}, carriers: make(chan struct{}, mostCarriers),
 	}
 }
 
-// bytes returns the note as it travels, cut to what the control plane carries.
+// bytes returns the note's encoding, cut to the control plane's limit.
 func (n note) bytes() []byte {
 	if len(n.Text) > maxNote {
 		n.Text = n.Text[:maxNote]
@@ -124,7 +128,7 @@ func (n note) bytes() []byte {
 	return b
 }
 
-// err returns the error that a note tells of.
+// err returns the error in a note.
 func (n *note) err() error {
 	if n.Mismatch != nil {
 		return n.Mismatch
@@ -142,7 +146,7 @@ func (n *note) err() error {
 	return e
 }
 
-// failureNote returns the note that something failed because of a rank.
+// failureNote returns the note of a failure because of a rank.
 func failureNote(by levels.Rank, err error) note {
 	n := note{By: by, Text: err.Error(), Wraps: sentinelNames(err)}
 	if m, ok := errors.AsType[*MismatchError](err); ok {
@@ -154,7 +158,7 @@ func failureNote(by levels.Rank, err error) note {
 	return n
 }
 
-// tellAbort tells the members of a communicator that it is broken.
+// tellAbort tells the members of a communicator of its break.
 func (c *control) tellAbort(comm *Comm, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm, n.To = comm.id, comm.members()
@@ -162,14 +166,14 @@ func (c *control) tellAbort(comm *Comm, by levels.Rank, err error) {
 	c.job.LetOut()
 }
 
-// tellFailed tells all ranks that one has failed.
+// tellFailed tells all ranks of a rank's failure.
 func (c *control) tellFailed(by levels.Rank, err error) {
 	c.broadcast(failControl, failureNote(by, err))
 	c.job.LetOut()
 }
 
-// tellDisowned tells the members of a communicator that this rank has failed in a call
-// on it, because of a failure on the first one.
+// tellDisowned tells the members of a communicator of this rank's failure in a call on it, because
+// of a failure on the first rank.
 func (c *control) tellDisowned(comm *Comm, seq uint32, first levels.Rank, err error) {
 	n := failureNote(first, err)
 	n.Comm, n.Seq, n.To = comm.id, seq, comm.members()
@@ -177,22 +181,23 @@ func (c *control) tellDisowned(comm *Comm, seq uint32, first levels.Rank, err er
 	c.job.LetOut()
 }
 
-// tellDisowner tells a rank the number of a communicator that it has disowned.
+// tellDisowner tells a rank the number of a communicator it has disowned.
 func (c *control) tellDisowner(id CommID, by levels.Rank, err error) {
 	n := failureNote(by, err)
 	n.Comm = id
 	c.retry(func() error { return c.send(by, disownerControl, n) })
 }
 
-// tellBye tells the ranks of a communicator that have not been told over a link; if it is
-// broken, all of them, and why it is: this may come before what else would tell them.
+// tellBye says goodbye to the ranks of a communicator without a goodbye over a link. If it is
+// broken, all its ranks are told, with the reason: the goodbye may come before other news of the
+// break.
 func (c *control) tellBye(comm *Comm, told []levels.Rank, broken, onward bool) {
 	var n note
 	if f := comm.cause; f.err != nil {
 		n = failureNote(f.peer, f.err)
-		n.Why = whyComm
+		n.Why = commBroken
 		if comm.e.hasLost(f.peer) {
-			n.Why = whyRank
+			n.Why = rankBroken
 		}
 	}
 	n.Comm, n.Seq, n.To, n.Onward = comm.id, comm.seq, newRankSet(len(comm.local)), onward
@@ -213,8 +218,8 @@ func (c *control) tellBye(comm *Comm, told []levels.Rank, broken, onward bool) {
 // busyTime bounds how long a broadcast waits for room in the control plane.
 const busyTime = time.Second
 
-// broadcast tells all ranks; those that can't be reached learn of the loss by
-// themselves. Queues of the control plane can be full: then it tries again.
+// broadcast tells all ranks; those out of reach learn of the loss by themselves. It tries again
+// while the control plane's queues are full.
 func (c *control) broadcast(kind uint8, n note) {
 	b := n.bytes()
 	c.retry(func() error { return c.job.Broadcast(kind, b) })
@@ -235,47 +240,45 @@ func (c *control) send(to levels.Rank, kind uint8, n note) error {
 	return c.job.Send(to, kind, b)
 }
 
-// retry sends until it goes, for a while, unless the job ends.
+// retry sends until it succeeds, for busyTime at most, unless the job ends.
 func (c *control) retry(send func() error) {
 	for end := time.Now().Add(busyTime); !c.ended.Load() && send() != nil && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// tellPast tells all ranks what this one, which leaves, has called.
-func (c *control) tellPast(past *pastCalls) { c.broadcast(pastControl, note{Past: past}) }
-
-// hearPast keeps the last calls of a rank that leaves, and answers the questions to it.
-func (c *control) hearPast(from levels.Rank, past *pastCalls) {
+// takePastCalls keeps the last calls of a leaving rank, and answers the open questions to it.
+func (c *control) takePastCalls(from levels.Rank, past *pastCalls) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pasts[from] = past
-	for number, q := range c.waiting {
-		if f := past.find(q.comm, q.seq, q.digest); q.rank == from && f.state == cameTo {
+	c.pastCalls[from] = past
+	for number, q := range c.questions {
+		if f := past.find(q.comm, q.seq, q.digest); q.rank == from && f.state == callPresent {
 			c.answer(number, f)
 		}
 	}
 }
 
-// recallCall returns what a rank that has left ran as call seq on a communicator.
+// recallCall returns a departed rank's call seq on a communicator.
 func (c *control) recallCall(rank levels.Rank, comm CommID, seq, digest uint32) foundCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pasts[rank].find(comm, seq, digest)
+	return c.pastCalls[rank].find(comm, seq, digest)
 }
 
-// runApart calls f on a goroutine of its own, which endNotes waits for. It reports whether it does.
+// runApart calls f on a goroutine of its own, awaited by endNotes. It reports false, without a
+// call, if the job is being left.
 func (c *control) runApart(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.Load() {
 		return false
 	}
-	c.takers.Go(f)
+	c.background.Go(f)
 	return true
 }
 
-// question is one that a rank is to answer.
+// question is one to a rank about a call.
 type question struct {
 	rank        levels.Rank
 	comm        CommID
@@ -283,7 +286,7 @@ type question struct {
 	answers     chan<- answer
 }
 
-// answer is what a rank says that it runs.
+// answer is a rank's answer about its call.
 type answer struct {
 	rank levels.Rank
 	foundCall
@@ -291,41 +294,52 @@ type answer struct {
 
 // answer answers a question, once. c.mu is held.
 func (c *control) answer(number uint32, f foundCall) {
-	if q := c.waiting[number]; q != nil {
+	if q := c.questions[number]; q != nil {
 		q.answers <- answer{q.rank, f} // there is room for one from each
-		delete(c.waiting, number)
+		delete(c.questions, number)
 	}
 }
 
-// askTime bounds the wait for an answer that only makes an error clearer.
+// askTime bounds the wait for an answer; it only makes an error clearer.
 const askTime = time.Second
 
-// askCalls adds what ranks run as call seq on a communicator. The sender of a message with a digest may be about to leave:
-// then it tells all what it has called.
-func (c *control) askCalls(ranks []levels.Rank, comm CommID, seq uint32, sender levels.Rank, digest uint32, found map[levels.Rank]foundCall) {
+// callQuery asks for ranks' calls with a number.
+type callQuery struct {
+	comm   CommID
+	seq    uint32
+	sender levels.Rank
+	digest uint32 // in a message of sender; 0: none
+}
+
+// digestOf returns the digest of a rank's call, 0 if unknown.
+func (q callQuery) digestOf(rank levels.Rank) uint32 {
+	if rank != q.sender {
+		return 0
+	}
+	return q.digest
+}
+
+// askCalls adds ranks' calls to found. The sender may be about to leave: then its last calls answer,
+// see takePastCalls.
+func (c *control) askCalls(ranks []levels.Rank, query callQuery, found map[levels.Rank]foundCall) {
 	answers := make(chan answer, len(ranks))
 	var numbers []uint32
 	for _, r := range ranks {
-		q := &question{rank: r, comm: comm, seq: seq, answers: answers}
-		if r == sender {
-			q.digest = digest
-		}
-		if f := c.recallCall(r, comm, seq, q.digest); f.state == cameTo {
+		q := &question{r, query.comm, query.seq, query.digestOf(r), answers}
+		if f := c.recallCall(r, q.comm, q.seq, q.digest); f.state == callPresent {
 			found[r] = f
 			continue
 		}
 		c.mu.Lock()
-		c.asked++
-		number := c.asked
-		c.waiting[number] = q
+		c.lastQuestion++
+		number := c.lastQuestion
+		c.questions[number] = q
 		c.mu.Unlock()
-		if c.send(r, askControl, note{Comm: comm, Seq: seq, Question: number, Digest: q.digest}) == nil || r == sender {
+		if c.send(r, callQuestionControl, note{Comm: q.comm, Seq: q.seq, Question: number, Digest: q.digest}) == nil || r == query.sender {
 			numbers = append(numbers, number)
-			continue
+		} else {
+			c.dropQuestions(number)
 		}
-		c.mu.Lock()
-		delete(c.waiting, number)
-		c.mu.Unlock()
 	}
 	end := time.NewTimer(askTime)
 	defer end.Stop()
@@ -334,68 +348,95 @@ func (c *control) askCalls(ranks []levels.Rank, comm CommID, seq uint32, sender 
 		case a := <-answers:
 			found[a.rank] = a.foundCall
 		case <-end.C:
-			c.mu.Lock()
-			for _, n := range numbers {
-				delete(c.waiting, n)
-			}
-			c.mu.Unlock()
+			c.dropQuestions(numbers...)
 			return
 		}
 	}
 }
 
-// inquire asks a rank of another process. Without room in the control plane nobody
-// is asked; the stall report is left then.
+// dropQuestions lets go of questions without an answer.
+func (c *control) dropQuestions(numbers ...uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, n := range numbers {
+		delete(c.questions, n)
+	}
+}
+
+// inquire asks a rank of another process. Without room in the control plane it asks nobody; the
+// stall report remains.
 func (c *control) inquire(q inquiry) {
 	_ = c.send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call})
 }
 
-// errand is a note for a rank that the control tree doesn't reach, because a rank in
-// between has left. It goes over a connection for such notes: purpose NotePurpose, then for each the
-// length of what follows in 4 bytes, big-endian, the kind in one, and the note.
+// errand is a note for a rank out of the control tree's reach, because a rank in between has left.
+// It goes over a connection with purpose NotePurpose: for each note its length plus 1 in 4 bytes,
+// big-endian, its kind in one byte, and the note.
 type errand struct {
 	to   levels.Rank
 	kind uint8
 	note []byte
 }
 
-// NotePurpose is that of a connection which carries a note.
+// NotePurpose is the purpose of a connection for notes.
 const NotePurpose uint8 = 3
 
-// errandTime bounds carrying one, and hearing one.
+// errandTime bounds carrying an errand, and reading one.
 const errandTime = 2 * time.Second
 
-// maxErrand bounds the length of one, bytes.
+// maxErrand bounds the length of an errand, bytes.
 const maxErrand = 1 << 20
 
-// addErrand takes an errand to its rank, after those before it.
+// mostCarriers bounds the errands on their way at one time.
+const mostCarriers = 16
+
+// addErrand queues an errand behind those before it to its rank. A silent host delays the errands to
+// it, not those to others.
 func (c *control) addErrand(e errand) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.errands = append(c.errands, e)
-	if c.carried == nil {
-		c.carried = make(chan struct{})
-		go c.carryAll(c.carried) // deliverErrands waits for it
+	before, carried := c.errands[e.to]
+	c.errands[e.to] = append(before, e)
+	if carried {
+		return
 	}
+	if c.errandsDone == nil {
+		c.errandsDone = make(chan struct{})
+	}
+	go c.carryErrands(e.to) // deliverErrands waits for it
 }
 
-// carryAll carries errands until there are none.
-func (c *control) carryAll(carried chan struct{}) {
-	for {
-		c.mu.Lock()
-		if len(c.errands) == 0 || c.ended.Load() {
-			c.errands, c.carried = nil, nil
-			c.mu.Unlock()
-			close(carried)
-			return
+// carryErrands carries the errands to one rank until there are none.
+func (c *control) carryErrands(to levels.Rank) {
+	for more := true; more; {
+		c.carriers <- struct{}{} // before the next errand is taken: the job may be left meanwhile
+		var e errand
+		if e, more = c.nextErrand(to); more {
+			_ = c.deliverErrand(e) // a rank out of reach has left, or is lost
 		}
-		e := c.errands[0]
-		c.errands = c.errands[1:]
-		c.mu.Unlock()
-		_ = c.deliverErrand(e) // a rank that can't be reached has left, or is lost
+		<-c.carriers
 	}
 }
 
+// nextErrand takes the next errand to a rank. Without one, or once the job is being left, its
+// carrier ends.
+func (c *control) nextErrand(to levels.Rank) (e errand, more bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	waiting := c.errands[to]
+	if len(waiting) > 0 && !c.ended.Load() {
+		c.errands[to] = waiting[1:]
+		return waiting[0], true
+	}
+	delete(c.errands, to)
+	if len(c.errands) == 0 {
+		close(c.errandsDone)
+		c.errandsDone = nil
+	}
+	return e, false
+}
+
+// deliverErrand takes an errand to its rank.
 func (c *control) deliverErrand(e errand) error {
 	conn, err := c.deliverBy(c.job.Dial, e)
 	if err == nil {
@@ -404,7 +445,7 @@ func (c *control) deliverErrand(e errand) error {
 	return err
 }
 
-// deliverBy is deliverErrand by a way to connect. The connection may carry more.
+// deliverBy is deliverErrand with a way to connect. It leaves the connection open for more.
 func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e errand) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
 	defer cancel()
@@ -429,10 +470,10 @@ func writeErrand(conn net.Conn, e errand) error {
 	return err
 }
 
-// deliverErrands waits for what is being carried.
+// deliverErrands waits until all errands are carried, or ctx ends.
 func (c *control) deliverErrands(ctx context.Context) {
 	c.mu.Lock()
-	carried := c.carried
+	carried := c.errandsDone
 	c.mu.Unlock()
 	if carried == nil {
 		return
@@ -445,10 +486,10 @@ func (c *control) deliverErrands(ctx context.Context) {
 	}
 }
 
-// endNotes stops carrying and hearing notes.
+// endNotes stops carrying and reading notes.
 func (c *control) endNotes() {
 	c.mu.Lock()
 	c.ended.Store(true)
 	c.mu.Unlock()
-	c.takers.Wait()
+	c.background.Wait()
 }

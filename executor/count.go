@@ -25,36 +25,33 @@ func (e *Endpoint) Tally(collective, plan string) *Tally {
 	return t
 }
 
-// count counts a call that begins, and begins to time it if it is one that is timed.
-func (r *Run) count() {
-	r.weight = 0
-	if r.b.Tally == nil {
-		return
+// countCall counts a call with so many bytes in its larger buffer. It returns for how many calls
+// the time of this one counts, 0 if it isn't to be measured.
+func (a *accounts) countCall(t *Tally, bytes int64) (weight int64) {
+	if t == nil {
+		return 0
 	}
-	r.b.Tally.Count++
-	e := r.comm.e
+	t.Count++
 	switch {
-	case max(r.needed[0], r.needed[1]) >= timedBytes:
-		r.weight = 1
-	case e.untimed > 0:
-		e.untimed--
-		return
-	default:
-		e.untimed = drawUntimed()
-		r.weight = timedEvery
+	case bytes >= timedBytes:
+		return 1
+	case a.callsUntimed > 0:
+		a.callsUntimed--
+		return 0
 	}
-	r.timing.since = e.traceTime()
+	a.callsUntimed = drawUntimed()
+	return timedEvery
 }
 
-// endTiming notes how long the call has taken, if it is timed.
+// endTiming notes the time of the call, if it is timed.
 func (r *Run) endTiming(err error) {
 	if r.weight == 0 || err != nil {
 		return
 	}
-	took := max(1, r.comm.e.traceTime()-r.timing.since)
+	took := max(1, r.comm.e.world.config.traceTime()-r.timing.since)
 	t := r.b.Tally
 	t.Took.add(took, r.weight, &TookBounds)
-	if bytes := r.b.Trips * float64(max(r.needed[0], r.needed[1])); bytes > 0 {
+	if bytes := r.b.Trips * float64(max(r.leastSend, r.leastRecv)); bytes > 0 {
 		t.Rate.add(int64(bytes*1e9/float64(took)), r.weight, &RateBounds)
 	}
 }

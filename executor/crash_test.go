@@ -11,10 +11,10 @@ import (
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A panic in a hook that a driver calls ends the process with its text, though the
@@ -36,15 +36,9 @@ func TestCrash(t *testing.T) {
 }
 
 func panicInDriver(t *testing.T) {
-	topo, err := levels.Parse("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "1")
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Uint8, Op: tasks.Sum}
-	p, err := tasks.ParsePlan("shape=han,fs=all,w=1,s=nbc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, "shape=han,fs=all,w=1,s=nbc")
 	prog, err := submodules.CompileFor(r, topo.Hierarchy(0), p, 0, all.Submodules())
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -18,20 +19,22 @@ func (s *ears) Place(from levels.Rank, m *wire.Message) []byte {
 	return (*Endpoint)(s).findPlace(from, m)
 }
 
-func (s *ears) Sent(token int32) { (*Endpoint)(s).endPut(token) }
+func (s *ears) Sent(token int32) { s.puts.end(token) }
 
-// Fail breaks all communicators of a peer that broke the protocol, and renews the link to it: the
-// control plane knows no better. After any other error it may.
+// Fail takes an error of the link to a peer. After a violation of the protocol it breaks all
+// communicators of the peer and renews the link, because the control plane knows no better. After
+// any other error the peer is suspect: the control plane may know more.
 func (s *ears) Fail(peer levels.Rank, err error) {
 	e := (*Endpoint)(s)
+	number, ok := e.linkNumber(peer)
 	if errors.Is(err, ErrProtocol) {
-		e.blameEverywhere(nil, peer, err)
-		if number, ok := e.linkNumber(peer); ok {
+		e.comms.blameEverywhere(nil, peer, err)
+		if ok {
 			e.inBackground(func() { e.RenewLink(peer, number+1, err) })
 		}
 		return
 	}
-	e.addSuspect(nil, peer, err)
+	e.addSuspect(nil, peer, number, err)
 }
 
 // deliverMessage takes one message from the link.
@@ -39,7 +42,7 @@ func (e *Endpoint) deliverMessage(from levels.Rank, m *wire.Message, payload []b
 	e.recordMessage(flight.Received, from, m)
 	p := &e.peers[from]
 	if !p.Refund(int64(m.Refund)) {
-		e.blameEverywhere(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
+		e.comms.blameEverywhere(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
 	}
 	if m.Refund > 0 {
 		for _, r := range e.runs {
@@ -50,21 +53,21 @@ func (e *Endpoint) deliverMessage(from levels.Rank, m *wire.Message, payload []b
 	case wire.Return:
 		return
 	case wire.Tagged, wire.Offer:
-		// Nothing else tells a message from one that came before.
-		if m.SendTicket != p.heard+1 {
-			e.ensureComm(m.Comm).blameRank(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.heard))
+		// Nothing else tells a message from an earlier one.
+		if m.SendTicket != p.inTicket+1 {
+			e.ensureComm(m.Comm).blameRank(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.inTicket))
 			return
 		}
-		p.heard++
+		p.inTicket++
 	}
 	if from == e.rank && e.comms[m.Comm] == nil {
-		e.consumeUnwanted(from, m.Kind, len(payload)) // it was closed before this was looked at
+		e.consumeUnwanted(from, m.Kind, len(payload)) // closed while the message waited
 		return
 	}
 	e.ensureComm(m.Comm).deliverToRun(from, m, payload)
 }
 
-// findPlace returns where a large payload goes, nil if nobody wants it.
+// findPlace returns the destination of a large payload, nil if nobody wants it.
 func (e *Endpoint) findPlace(from levels.Rank, m *wire.Message) []byte {
 	c := e.comms[m.Comm]
 	if c == nil || c.local == nil || c.broken != nil {
@@ -87,13 +90,13 @@ func (e *Endpoint) findPlace(from levels.Rank, m *wire.Message) []byte {
 	return r.span(r.steps[id].Dst)[m.Offset:]
 }
 
-// endPut ends the send whose bytes have left.
-func (e *Endpoint) endPut(token int32) {
-	switch by := e.puts.take(token); {
+// end ends the send of a put with all bytes out.
+func (p *puts) end(token int32) {
+	switch by := p.take(token); {
 	case by.run != nil:
 		by.run.endStep(by.step)
 	case by.transfer != nil:
-		by.transfer.comm.endTransfer(by.transfer, nil)
+		by.transfer.end(nil)
 	}
 }
 
@@ -101,13 +104,13 @@ func (e *Endpoint) endPut(token int32) {
 func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
 		alone := c.e.world.control == nil
-		if !m.Broken || alone || c.completeBye(from, byLink) { // the other half says what is broken
-			onward := slices.Contains(c.onward, from) || alone && m.Broken && c.e.world.endpoints[from].voter.GoesOn(c.topic(0))
-			c.e.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone, onward: onward})
+		if !m.Broken || alone || c.completeBye(from, byLink) { // the other half has the reason
+			onward := slices.Contains(c.onwardRanks, from) || alone && m.Broken && c.e.world.endpoints[from].voter.GoesOn(ballot.Topic{Comm: c.id})
+			c.e.comms.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone, onward: onward})
 		}
 		return
 	}
-	if c.broken != nil || slices.ContainsFunc(c.foretold, func(f failure) bool { return !f.later }) {
+	if c.broken != nil || slices.ContainsFunc(c.earlyFailures, func(f failure) bool { return !f.later }) {
 		c.e.consumeUnwanted(from, m.Kind, len(payload))
 		return
 	}
@@ -115,14 +118,14 @@ func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	case m.Kind.IsPointToPoint():
 		c.deliverTransfer(from, m, payload)
 		return
-	case c.isLate(m.Seq):
+	case c.isBeyondLimit(m.Seq):
 		c.e.consumeUnwanted(from, m.Kind, len(payload))
 		return
 	}
 	r := c.findRun(m.Seq)
 	c.noteArrival(from, r, m)
 	switch {
-	case r != nil && r.digest != m.Digest, r == nil && c.hasDiffered(m):
+	case r != nil && r.digest != m.Digest, r == nil && c.differsFromPast(m):
 		c.noteMismatch(from, m.Seq, m.Digest)
 		c.e.consumeUnwanted(from, m.Kind, len(payload))
 	case r != nil && m.Kind == wire.Probe, r == nil && c.hasEnded(m.Seq):
@@ -132,50 +135,50 @@ func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	case r != nil && r.pass == m.Pass:
 		r.deliverToStep(from, m, payload, -1)
 	default:
-		c.early = append(c.early, earlyMessage{*m, from, c.e.store.keep(payload)})
+		c.earlyMessages = append(c.earlyMessages, earlyMessage{*m, from, c.e.store.keep(payload)})
 	}
 }
 
-// noteArrival notes that a rank is in a run, r if this one is in it now. A probe is
-// answered with a probe: "I am in this call too". The asker then knows that this rank
-// is not the missing one.
+// noteArrival notes that a rank is in a run; r is this rank's, nil if it isn't in it now. A probe
+// is answered with a probe: "I am in this call too". So the asker knows: this rank is not the
+// missing one.
 func (c *Comm) noteArrival(from levels.Rank, r *Run, m *wire.Message) {
 	n := c.numberOf(from)
 	switch {
 	case n < 0:
 	case r != nil:
-		r.came.set(int32(n))
-		if m.Kind == wire.Probe && r.digest == m.Digest && !r.told.has(int32(n)) {
-			r.told.set(int32(n))
-			c.sendPresence(from, r.seq, r.digest)
+		r.present.set(int32(n))
+		if m.Kind == wire.Probe && r.digest == m.Digest && !r.notified.has(int32(n)) {
+			r.notified.set(int32(n))
+			c.e.sendPresence(from, c.id, r.seq, r.digest)
 		}
 	case m.Kind == wire.Probe && c.hasEnded(m.Seq):
 		// An answer is not answered: the asker's run may have ended too, and then it went on for ever.
-		if p := c.remembered(m.Seq); m.Pass != answerPass && p.seq == m.Seq && p.digest == m.Digest {
+		if p := c.findRecord(m.Seq); m.Pass != answerPass && p.seq == m.Seq && p.digest == m.Digest {
 			c.e.transmit(from, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: m.Seq, Pass: answerPass, Digest: m.Digest}, nil)
 		}
 	}
 }
 
-// answerPass is the pass of a probe that answers one: "I was in this call".
+// answerPass is the pass of an answer to a probe: "I was in this call".
 const answerPass = 1
 
-// sendPresence tells a rank of the world that this one is in a run.
-func (c *Comm) sendPresence(peer levels.Rank, seq, digest uint32) {
-	c.e.transmit(peer, &wire.Message{Kind: wire.Probe, Comm: c.id, Seq: seq, Digest: digest}, nil)
+// sendPresence tells a rank that this one is in a call.
+func (t *traffic) sendPresence(peer levels.Rank, comm CommID, seq, digest uint32) {
+	t.transmit(peer, &wire.Message{Kind: wire.Probe, Comm: comm, Seq: seq, Digest: digest}, nil)
 }
 
-// makeProgress polls the link and executes what is ready. It reports whether there was
-// anything to do.
+// makeProgress polls the link and executes ready steps. It reports whether there was anything to
+// do.
 func (e *Endpoint) makeProgress() bool {
 	did := e.link.Poll(e.ears())
 	for i := 0; i < len(e.runs); {
 		r := e.runs[i]
-		if (len(r.ready) > 0 || r.left == 0 && !r.parked) && !r.isStopped() {
+		if (len(r.ready) > 0 || r.stepsLeft == 0 && !r.parked) && !r.isStopped() {
 			did = true
 			r.advanceSteps()
 		}
-		if i < len(e.runs) && e.runs[i] == r { // else it has ended, or a more urgent one has come
+		if i < len(e.runs) && e.runs[i] == r { // else it has ended, or a more urgent one is in its place
 			i++
 		}
 	}

@@ -3,6 +3,7 @@ package executor
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/wire"
@@ -10,89 +11,109 @@ import (
 )
 
 // completeBye notes one half of a goodbye and reports whether the other one has come.
-func (c *Comm) completeBye(from levels.Rank, half byeHalf) bool {
-	if c.halves[from] == byLink+byControl-half {
-		delete(c.halves, from)
+func (m *membership) completeBye(from levels.Rank, half byeHalf) bool {
+	if m.byeHalves[from] == byLink+byControl-half {
+		delete(m.byeHalves, from)
 		return true
 	}
-	if c.halves == nil {
-		c.halves = map[levels.Rank]byeHalf{}
+	if m.byeHalves == nil {
+		m.byeHalves = map[levels.Rank]byeHalf{}
 	}
-	c.halves[from] = half
+	m.byeHalves[from] = half
 	return false
 }
 
-// hearBye takes a goodbye. One on the communicator of all ranks counts for all that the
-// rank is in: it may never have made some of them, and then will not say it there.
-func (e *Endpoint) hearBye(c *Comm, d departure) {
+// hearBye takes a goodbye. On the communicator of all ranks it counts for all communicators of the
+// rank: some of them it may never have made, and then will not say goodbye there.
+func (t commTable) hearBye(c *Comm, d departure) {
 	c.noteDeparture(d)
 	if c.id != 0 {
 		return
 	}
-	d.fromAll, d.broken, d.since = true, false, time.Now()
-	for _, other := range e.comms {
+	for _, other := range t {
 		if other != c {
-			other.noteDeparture(d)
+			other.noteDeparture(departureFromAll(d.rank))
 		}
 	}
 }
 
-// noteDeparture notes that a rank has left, if it is a member; who is, is known only when
-// this rank has made the communicator.
+// departureFromAll is that of a rank that has closed the communicator of all ranks, for any other
+// communicator: it goes on after none of them.
+func departureFromAll(rank levels.Rank) departure {
+	return departure{rank: rank, fromAll: true, since: time.Now()}
+}
+
+// noteDeparture notes that a rank has left, if it is a member. The members are known once this rank
+// has made the communicator.
 func (c *Comm) noteDeparture(d departure) {
 	if c.local == nil && d.fromAll || c.local != nil && !c.isMember(d.rank) {
 		return
 	}
 	if c.local == nil {
-		c.gone = append(c.gone, d)
+		c.departures = append(c.departures, d)
 		return
 	}
-	if c.broken == nil && (d.broken || c.telling.err != nil) {
-		c.held = append(c.held, d)
+	if c.broken == nil && (d.broken || c.pendingCause.err != nil) {
+		c.heldDepartures = append(c.heldDepartures, d)
 		return
 	}
-	c.gone = append(c.gone, d)
-	if c.broken == nil { // else what is on its way ends because of that
+	c.departures = append(c.departures, d)
+	if c.broken == nil { // else the break ends its runs and transfers
 		for _, r := range c.e.runs {
 			c.failIfLeft(r)
 		}
-		c.endAbandoned(d)
+		c.endTransfersWith(d.rank, c.failure(d.rank, ErrClosed))
 	}
 	c.markAway(d.rank)
-	c.endForsaken()
-	if c.next != nil {
-		c.next.blameStranded(d)
+	if err := c.whyForsaken(); err != nil && c.broken == nil {
+		c.endAnyRecvs(err)
+	}
+	if c.successor != nil {
+		c.successor.blameStranded(d)
 	}
 }
 
-// blameStranded fails a communicator that another one has shrunk to, because a rank has left that one
-// before it knew: it never makes this one.
+// blameStranded fails a communicator made by Shrink after the departure of one of its members from
+// the old one. This member left before it knew the decision, and never makes the new one.
 func (c *Comm) blameStranded(d departure) {
 	if !d.onward && !d.fromAll && c.broken == nil && c.isPresent(d.rank) {
 		c.blameRank(d.rank, fmt.Errorf("left while the others agreed to go on with it: %w", ErrClosed))
 	}
 }
 
-// noteHeldDepartures counts the goodbyes that came just before the communicator broke.
+// noteHeldDepartures counts the goodbyes heard just before the communicator broke.
 func (c *Comm) noteHeldDepartures() {
-	held := c.held
-	c.held = nil
+	held := c.heldDepartures
+	c.heldDepartures = nil
 	for _, d := range held {
 		c.noteDeparture(d)
 	}
 }
 
-// markAway notes that a rank of the world has left, or died.
+// markAway notes the departure or death of a rank of the world.
 func (c *Comm) markAway(rank levels.Rank) {
 	if c.isMember(rank) {
-		c.away.set(c.local[rank])
+		c.departed.set(c.local[rank])
 		c.forgetIfLeft()
 	}
 }
 
-// failIfLeft fails a run in which a rank that has left will never take part.
+// outsiders lists the members out of any successor, as ranks of the world. The lock is held.
+func (m *membership) outsiders() []levels.Rank {
+	all := slices.Clone(m.abstainers)
+	for _, list := range [][]departure{m.departures, m.heldDepartures} {
+		for _, d := range list {
+			if !d.onward {
+				all = append(all, d.rank)
+			}
+		}
+	}
+	return all
+}
+
+// failIfLeft fails a run that a departed rank will never start.
 func (c *Comm) failIfLeft(r *Run) {
-	for _, d := range c.gone {
+	for _, d := range c.departures {
 		if r.comm == c && !d.fromAll && int32(r.seq-d.seq) >= 0 {
 			err := fmt.Errorf("left before call %d: %w", r.seq, ErrClosed)
 			c.e.failing = append(c.e.failing, failure{comm: c, peer: d.rank, err: err, seq: d.seq, later: true})
@@ -101,42 +122,31 @@ func (c *Comm) failIfLeft(r *Run) {
 	}
 }
 
-// endAbandoned ends the transfers that a rank which has left will not answer.
-func (c *Comm) endAbandoned(d departure) {
+// endTransfersWith ends the transfers with a rank of the world.
+func (m *mail) endTransfersWith(rank levels.Rank, err error) {
 	lost := func(t *Transfer) bool {
-		if t.peer != d.rank {
+		if t.peer != rank {
 			return false
 		}
-		c.endTransfer(t, c.failure(d.rank, ErrClosed))
+		t.end(err)
 		return true
 	}
-	maps.DeleteFunc(c.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
-	c.recvs.drop(lost)
+	maps.DeleteFunc(m.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
+	m.recvs.drop(lost)
 }
 
-// endForsaken ends the receives from any rank once all other ranks have left.
-func (c *Comm) endForsaken() {
-	if c.wild.n == 0 || c.broken != nil || c.whyForsaken() == nil {
-		return
-	}
-	for t := range c.wild.all() {
-		c.endTransfer(*t, c.whyForsaken())
-	}
-	c.wild.clear()
-}
-
-// whyForsaken is an error if there were other ranks and all have left.
-func (c *Comm) whyForsaken() error {
-	if n := len(c.ranks); n > 1 && c.away.count()+1 == n {
+// whyForsaken returns an error if there were other ranks and all have left.
+func (m *membership) whyForsaken() error {
+	if n := len(m.ranks); n > 1 && m.departed.count()+1 == n {
 		return fmt.Errorf("all other ranks have left: %w", ErrClosed)
 	}
 	return nil
 }
 
-// forgetIfLeft forgets a communicator that this rank and all others have left, unless it is
-// kept. Nothing comes for it any more except what this rank has sent to itself.
+// forgetIfLeft forgets a communicator left by this rank and all others, unless it is retained.
+// Nothing more comes for it except this rank's messages to itself.
 func (c *Comm) forgetIfLeft() {
-	if c.left && c.id != 0 && c.away.count()+1 == len(c.ranks) && !c.isBusy() && !c.e.world.isKept(c.id) {
+	if c.hasLeft && c.id != 0 && c.departed.count()+1 == len(c.ranks) && !c.isBusy() && !c.e.world.isRetained(c.id) {
 		delete(c.e.comms, c.id)
 	}
 }
@@ -146,70 +156,76 @@ func (c *Comm) isBusy() bool {
 	return len(c.runs) > 0 || c.mail.hasOpen() || c.e.puts.hasAny(c)
 }
 
-// endTransfer ends a transfer that is in no list any more; nil is none.
-func (c *Comm) endTransfer(t *Transfer, err error) {
+// end ends a transfer in no list; nil is none.
+func (t *Transfer) end(err error) {
 	if t != nil {
-		c.e.transfers--
+		e := t.comm.e
+		e.transfers--
 		if t.place > 0 {
-			c.e.flight.EndTransfer(t.place)
+			e.flight.EndTransfer(t.place)
 		}
 		t.close(err)
 	}
 }
 
-// endTransfers ends all of them when the communicator breaks.
-func (c *Comm) endTransfers(err error) {
-	for _, t := range c.sends {
-		c.endTransfer(t, err)
+// endTransfers ends all transfers when the communicator breaks.
+func (m *mail) endTransfers(err error) {
+	for _, t := range m.sends {
+		t.end(err)
 	}
-	for _, t := range c.given {
-		c.endTransfer(t, err)
+	for _, t := range m.movingRecvs {
+		t.end(err)
 	}
-	for t := range c.recvs.all() {
-		c.endTransfer(*t, err)
+	for t := range m.recvs.all() {
+		(*t).end(err)
 	}
-	for t := range c.wild.all() {
-		c.endTransfer(*t, err)
-	}
-	c.sends, c.given = nil, nil
-	c.recvs.clear()
-	c.wild.clear()
+	m.sends, m.movingRecvs = nil, nil
+	m.recvs.clear()
+	m.endAnyRecvs(err)
 }
 
-// forget makes the puts of what has failed nobody's, and ends the transfers among
-// them: no list has those whose bytes are on their way.
+// endAnyRecvs ends the receives from any rank.
+func (m *mail) endAnyRecvs(err error) {
+	for t := range m.anyRecvs.all() {
+		(*t).end(err)
+	}
+	m.anyRecvs.clear()
+}
+
+// forget takes failed puts from their owners, and ends the transfers among them: a transfer with
+// its bytes on their way is in no other list.
 func (p *puts) forget(s wire.Scope) {
 	for i, by := range p.all {
 		if by.within(s) {
 			if t := by.transfer; t != nil {
-				t.comm.endTransfer(t, t.comm.broken)
+				t.end(t.comm.broken)
 			}
-			p.all[i] = putter{}
+			p.all[i] = putOwner{}
 		}
 	}
 }
 
-// dropKept lets go of a message that was kept.
-func (c *Comm) dropKept(m *earlyMessage) {
-	c.e.consumeUnwanted(m.from, m.Kind, len(c.e.store.get(m.block)))
-	c.e.store.drop(m.block)
+// dropMessage lets go of a kept message.
+func (t *traffic) dropMessage(m *earlyMessage) {
+	t.consumeUnwanted(m.from, m.Kind, len(t.store.get(m.block)))
+	t.store.drop(m.block)
 }
 
-// dropEarly lets go of the messages that nobody will take any more.
+// dropEarly lets go of the early messages; nobody will take them any more.
 func (c *Comm) dropEarly() {
-	for i := range c.early {
-		c.dropKept(&c.early[i])
+	for i := range c.earlyMessages {
+		c.e.dropMessage(&c.earlyMessages[i])
 	}
-	c.early = nil
-	for m := range c.came.all() {
-		c.dropKept(&m.earlyMessage)
+	c.earlyMessages = nil
+	for m := range c.unclaimed.all() {
+		c.e.dropMessage(&m.earlyMessage)
 	}
-	c.came.clear()
+	c.unclaimed.clear()
 }
 
-// limitRuns sets the limit of a communicator, because of a rank of the world. A rank
-// that hasn't made the communicator yet sets it once it has. Until it hears of the
-// departure itself, it would write to ranks whose runs have ended.
+// limitRuns sets the limit of a communicator, because of a rank of the world. If this rank hasn't
+// made the communicator yet, the limit is kept until then. Without it this rank would write to
+// ranks with their runs ended, until it hears of the departure itself.
 func (e *Endpoint) limitRuns(f failure, members rankSet) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -219,29 +235,26 @@ func (e *Endpoint) limitRuns(f failure, members rankSet) {
 	c := e.ensureComm(f.comm.id)
 	if c.local == nil {
 		f.comm = nil
-		c.foretold = append(c.foretold, f)
+		c.earlyFailures = append(c.earlyFailures, f)
 		return
 	}
 	c.limitRuns(f.peer, f.seq, f.err)
 }
 
-// limitRuns sets the limit: runs from seq on stop, because of a rank of the world.
+// limitRuns sets the limit because of a rank of the world: runs from seq on stop.
 func (c *Comm) limitRuns(by levels.Rank, seq uint32, err error) {
 	e := c.e
-	if c.broken != nil || !c.isMember(by) || c.isLate(seq) {
+	if c.broken != nil || !c.isMember(by) || c.isBeyondLimit(seq) {
 		return
 	}
 	c.limit = &limit{seq, c.failure(by, err)}
 	e.world.blame(by, err)
 	e.flight.Break(uint64(c.id), int32(by), c.limit.err)
-	kept := c.early[:0]
-	for _, m := range c.early {
-		if c.isLate(m.Seq) {
-			c.dropKept(&m)
-			continue
+	c.earlyMessages = slices.DeleteFunc(c.earlyMessages, func(m earlyMessage) bool {
+		beyond := c.isBeyondLimit(m.Seq)
+		if beyond {
+			c.e.dropMessage(&m)
 		}
-		kept = append(kept, m)
-	}
-	clear(c.early[len(kept):])
-	c.early = kept
+		return beyond
+	})
 }

@@ -1,13 +1,13 @@
 // Package executor runs programs: one progress engine per rank walks the step
-// graphs of all that the rank has started, and moves messages over links to the
-// engines of the other ranks.
+// graphs of the rank's open calls, and moves messages over links to the engines
+// of the other ranks.
 //
 // It chooses nothing: plans come from above, programs from submodules.Compile.
-// Users call package planner; this package is for those who build on programs.
+// Users call package planner; this package is for builders on programs.
 //
-// A world is made of ports, one for each rank of this process: what carries its messages,
-// how it sleeps and what the ranks of its node may read. Packages local and proc make
-// worlds; a transport of another kind calls [New].
+// A world is made of ports, one for each rank of this process: a link for its messages,
+// a way to sleep, and memory for the ranks of its node to read. Packages local and proc
+// make worlds; a transport of another kind calls [New].
 //
 //	world := local.New(2, executor.Config{})
 //	defer world.Close()
@@ -16,73 +16,81 @@
 //
 // # How a run goes
 //
-// Whoever waits drives: one goroutine at a time polls the rank's links and
-// executes ready steps for all its runs; others wait for their own run to end. A
+// The waiting goroutines drive: one at a time polls the rank's links and executes
+// ready steps for all its runs; the others wait for their own run to end. A
 // background goroutine drives only while started runs have no waiter. A driver
-// with nothing to do spins briefly, yielding sooner where processors are shared,
-// and then sleeps until a message, a cancelled context or the 100 ms tick that
-// looks for stalls.
+// with nothing to do spins briefly, yielding sooner on shared processors, and then
+// sleeps until a message, a cancelled context or the next look for stalls, every
+// 100 ms.
 //
 // A run of small messages between processes of one node, or between goroutine ranks
-// that are not many more than the processors, goes straight through its steps, as a
-// list, if it starts while nothing else is on its way; the engine takes over where it
-// is when a message is late or is not the one that is due.
+// not much more numerous than the processors, goes straight through its steps, as a
+// list, if it starts while nothing else is on its way. When a message is late or not
+// the expected one, the engine takes over from there.
 //
 // # Flow control
 //
 // Both ends know the schedule, and package flow does the arithmetic.
 //
 //   - Eager: at most EagerMax bytes, or among the first 64 KiB of a pass to another node,
-//     where a credit takes a round trip. Where all ranks may send to one at the same time,
-//     as in an alltoall, these share 1 MiB. It is sent at once if the pair's budget allows.
-//     Else it waits until budget comes back, or the recv grants credit.
-//   - Large: sent only against the credit that its recv gives when it is ready, straight to
-//     its destination.
+//     because a credit from there takes a round trip. If all ranks may send to one at the
+//     same time, as in an alltoall, these share 1 MiB. It is sent at once if the pair's
+//     budget allows. Else it waits until budget comes back, or the recv grants credit.
+//   - Large: sent only against the credit of its ready recv, straight to its destination.
 //
-// So nothing waits for memory, and what arrives early is bounded by the budget.
+// So nothing waits for memory, and the budget bounds early messages.
 //
 // # A walk: running an Allreduce
 //
-// How a run that package planner has made goes to another node and comes back, each stay once. What is
-// sent is a small message here: a large one goes by Endpoint.transmitFrom, process.Put and Link.Put.
+// The way of a run from package planner to another node and back, each stay once. The message is small
+// here: a large one goes by traffic.transmitFrom, process.Put and Link.Put, and comes by
+// Endpoint.findPlace. A short run between ranks of one node may go by Run.runStraight instead.
 //
 //	planner/collective.go              Collective.Run           asks for a run to its end
 //	executor/start.go                  Run.Do                   starts it and waits
 //	executor/start.go                  Run.beginCall            takes a number, and slots
 //	executor/step.go                   Run.beginPass            makes the first steps ready
-//	executor/step.go                   Run.executeStep          does a step that is ready
+//	executor/step.go                   Run.executeStep          does a ready step
 //	executor/send.go                   Run.sendStep             asks the flow control whether it may go
-//	executor/endpoint.go               Endpoint.transmit        adds what is owed to the peer
+//	executor/traffic.go                traffic.transmit         hands it over, with the refund owed to the peer
 //	executor/proc/transport_linux.go   process.Post             finds the link
 //	executor/tcp/link_linux.go         Link.Post                queues a frame
 //	executor/unlock.go                 Endpoint.dispatch        has the link write
-//	executor/tcp/send_linux.go         Link.Flush               writes what is queued
+//	executor/tcp/send_linux.go         Link.Flush               writes the queued frames
 //	executor/wait.go                   Endpoint.drive           polls until the run has ended
 //	executor/deliver.go                Endpoint.makeProgress    asks the link, and lets runs go on
-//	executor/tcp/link_linux.go         Link.Poll                reads frames, bulk to its place
-//	executor/deliver.go                Endpoint.findPlace       says where bulk goes
+//	executor/tcp/link_linux.go         Link.Poll                reads frames
 //	executor/deliver.go                Endpoint.deliverMessage  finds the communicator
 //	executor/deliver.go                Comm.deliverToRun        finds the run
 //	executor/send.go                   Run.deliverToStep        gives the recv its bytes
 //	executor/stepend.go                Run.endStep              makes the next steps ready
-//	executor/broken.go                 Run.finishCall           ends the run after its last pass
+//	executor/finish.go                 Run.finishCall           ends the run after its last pass
 //	executor/unlock.go                 Endpoint.unlock          lets go of the lock
 //
 // # Files
 //
-// What an engine keeps is in world.go, endpoint.go, comm.go, run.go, ending.go, mail.go,
-// straight.go and control.go, whose types name each other. All else is ordered: a file uses
-// those before it, never one behind.
+// An engine's state is in world.go, endpoint.go, traffic.go, comm.go, run.go, ending.go, mail.go,
+// straight.go and control.go; their types name each other. The rest is mostly ordered: a file
+// uses those before it.
 //
-//	guard                               what an operation of the caller's may not do
-//	calls slotring                      counters of calls, and where their slots are
-//	waiters stepend                     how a call ends, and a step
-//	departure broken failing            who has left, what breaks, who is told
-//	unlock                              what the engine does as it lets go of its lock
-//	hand read operation send step       the steps of a pass
-//	transfer anysource deliver          what arrives
-//	waiting stall                       who is waited for
-//	seal ballots settle shrink          how calls end after a death, and who goes on
-//	wait bind start                     a call
-//	comm_life hear recording close open communicators and worlds begin and end
+//	errors lateerror rankset recorderpath     errors, sets of ranks, and names of recordings
+//	port blocks                               the ground of a world, and payloads kept
+//	guard operator hand                       operations of the caller, and copies between ranks
+//	calls count tracing sample activity       counters and traces
+//	monotonic_linux monotonic_other           the clock of traces
+//	slotring waiters stepend                  slots of calls, and the ends of calls and steps
+//	finish departure broken failing           ends of calls, departures, breaks, and the news of them
+//	found mismatch                            calls that differ between ranks
+//	unlock                                    duties carried out without the lock
+//	read operation send step                  the steps of a pass
+//	transfer anysource deliver                arriving messages
+//	waiting stall late                        awaited ranks, stalls and deadlines
+//	dying suspects renew                      last words, suspicions, and links made anew
+//	state stacks asking verdict dump          the states of ranks, and reports of them
+//	quit_unix quit_other                      the signal for a report
+//	ballots lost letters postbag              agreements after a death
+//	seal settle shrink                        the end of calls after a death, and successors
+//	wait progress bind start                  a call
+//	comm_life hear                            communicators begin and end
+//	recording close open                      worlds begin and end
 package executor

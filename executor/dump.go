@@ -12,18 +12,17 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// dumpAgain is how soon a second SIGQUIT has the effect that Go gives it.
+// dumpAgain is the time for a second SIGQUIT to have its usual effect in Go.
 const dumpAgain = time.Second
 
-// dumpEvents is how many of the last events of each rank are dumped.
+// dumpEvents is the number of last events dumped for each rank.
 const dumpEvents = 16
 
-// DumpOnQuit writes what the world's ranks are in to out when the process gets SIGQUIT,
-// see [World.Dump]. Then the signal has the effect that it has without this: Go ends the
-// process with the stacks of its goroutines, status 2. A program that asks for SIGQUIT
-// itself gets it, and goes on, but gets it twice: nobody can see that it has asked. With
-// goOn the process goes on, unless it gets a second SIGQUIT within a second. Where the
-// signal is ignored it stays so. stop ends it.
+// DumpOnQuit writes the states of the world's ranks to out when the process gets SIGQUIT, see
+// [World.Dump]. Then the signal has its usual effect: Go ends the process with the stacks of its
+// goroutines, status 2. A program with its own handler of SIGQUIT goes on, but gets the signal
+// twice: nobody can see its handler. With goOn the process goes on, unless it gets a second SIGQUIT
+// within a second. An ignored signal stays ignored. stop ends the watch.
 func (w *World) DumpOnQuit(out io.Writer, goOn bool) (stop func()) {
 	if signal.Ignored(syscall.SIGQUIT) {
 		return func() {}
@@ -44,7 +43,7 @@ func (w *World) DumpOnQuit(out io.Writer, goOn bool) (stop func()) {
 				w.Dump(out)
 			}
 			if again || !goOn {
-				quitUnheard(signals, end)
+				sendQuit(signals, end)
 			}
 		}
 	}()
@@ -55,9 +54,9 @@ func (w *World) DumpOnQuit(out io.Writer, goOn bool) (stop func()) {
 	}
 }
 
-// quitUnheard sends this process SIGQUIT with nobody listening at signals. It returns if the
-// process survives that for a second: somebody else listens.
-func quitUnheard(signals chan<- os.Signal, end <-chan struct{}) {
+// sendQuit sends this process SIGQUIT with nobody listening at signals. It returns if the
+// process survives for a second: somebody else listens.
+func sendQuit(signals chan<- os.Signal, end <-chan struct{}) {
 	signal.Stop(signals)
 	quit()
 	select {
@@ -67,14 +66,14 @@ func quitUnheard(signals chan<- os.Signal, end <-chan struct{}) {
 	}
 }
 
-// Dump writes for each rank of this process its open calls with their peers and times,
-// the line of its program, and its last events. All is one write; errors are dropped.
+// Dump writes for each rank of this process its open calls with their peers and times, the line of
+// its program, and its last events. All is one write; errors are dropped.
 func (w *World) Dump(out io.Writer) {
 	var b bytes.Buffer
 	var recs []*flight.Recording
 	for _, s := range w.localStates() {
 		e := w.endpoints[s.Rank]
-		if !e.lockWithin(lockTime) {
+		if !lockWithin(&e.mu, lockTime) {
 			printState(&b, &s)
 			continue
 		}
@@ -110,13 +109,14 @@ func (w *World) PrintStates(out io.Writer) {
 	_, _ = out.Write(b.Bytes())
 }
 
+// printState writes the line of one rank.
 func printState(b *bytes.Buffer, s *flight.State) { fmt.Fprintf(b, "rank %d: %v\n", s.Rank, s) }
 
-// ProgramAt says where the program of a process stands that has not entered its job.
+// ProgramAt returns the place of the program in a process outside of any job.
 func ProgramAt() string { return findProgram(readStacks(), 0, true) }
 
-// AnswerEach calls answer for each byte from in until its end. Its goroutine lasts as long
-// as the process; nobody waits for it.
+// AnswerEach calls answer for each byte from in until its end. Its goroutine lasts as long as the
+// process; nobody waits for it.
 func AnswerEach(in io.Reader, answer func()) {
 	go func() {
 		var one [1]byte

@@ -5,20 +5,16 @@ import (
 	"context"
 	"regexp"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // A dump names for each rank what it waits for, or that it is in no call, and the
 // last events; and the job goes on.
 func TestDump(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{StallAfter: -1})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
 		runs := crossed(t, w, 0)
 		done := make(chan error)
 		go func() { done <- runs[1].Do(t.Context()) }()

@@ -7,17 +7,15 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// dyingTime is how long a rank that is about to end its process may take until it fails
-// on the others all the same. It is a panic's time to run what was deferred and to be
-// printed.
+// dyingTime is how long a rank about to end its process may take until it fails on the others all
+// the same: a panic's time to run deferred functions and to be printed.
 const dyingTime = time.Second
 
-// FailSoon ends a communicator, or with nil all that a rank of this process is in, because
-// of what is about to end the process: a panic. The other processes are told at once, but
-// count it only when this one has ended. A launcher kills what is left of a job whose first
-// rank has failed; the panic must have been printed by then. If the process lives on for a
-// second the rank fails then, and after is called, on a goroutine of its own that nobody
-// waits for.
+// FailSoon ends a communicator, or with nil all communicators of a rank of this process, because of
+// a panic about to end the process. The other processes are told at once, but count it only after
+// this one has ended: a launcher kills the rest of a job after the first failure, and the panic
+// must have been printed by then. If the process is alive after a second, the rank fails then, and
+// after is called, on a goroutine of its own without a waiter.
 func (w *World) FailSoon(c *Comm, by levels.Rank, err error, after func()) {
 	w.blame(by, err)
 	if w.control != nil {
@@ -39,32 +37,29 @@ func (c *control) tellDying(by levels.Rank, err error) {
 	c.job.LetOut()
 }
 
-// hearDying keeps why a rank is about to die for when it has; nil: it lives on.
-func (c *control) hearDying(by levels.Rank, err error) {
+// keepLastWords keeps a rank's last words until it has died; nil: it lives on.
+func (c *control) keepLastWords(by levels.Rank, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.dying == nil {
-		c.dying = map[levels.Rank]error{}
-	}
-	c.dying[by] = err
+	c.lastWords[by] = err
 }
 
-// whyLost returns why a rank was lost: what it said last, or what its loss looks like.
+// whyLost returns the reason for a rank's loss: its last words, else err.
 func (c *control) whyLost(by levels.Rank, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if last := c.dying[by]; last != nil {
+	if last := c.lastWords[by]; last != nil {
 		return last
 	}
 	return err
 }
 
-// Panicked is how a rank fails whose goroutine panics with a value.
+// Panicked returns the failure of a rank whose goroutine panics with a value.
 func Panicked(value any) error {
 	return &toldError{fmt.Sprintf("panicked: %v", value), []error{ErrUnwound}}
 }
 
-// Exited is how a rank fails whose goroutine was ended.
+// Exited returns the failure of a rank whose goroutine was ended.
 func Exited() error {
 	return &toldError{"ended its goroutine, as runtime.Goexit and FailNow of a test do", []error{ErrUnwound}}
 }

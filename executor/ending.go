@@ -1,17 +1,16 @@
 package executor
 
-// ending is the end of something that was started: a run or a transfer. Its
-// fields are guarded by the engine's lock.
+// ending is the end of a run or a transfer. The engine's lock guards its fields.
 type ending struct {
 	comm     *Comm
 	finished bool
 	err      error
-	signal   chan struct{} // capacity 1: it has ended, or you are asked to drive
+	signal   chan struct{} // capacity 1: it has ended, or its waiter is asked to drive
 	unwatch  func() bool
-	life     uint32 // how often it was reopened
+	life     uint32 // times it was reopened
 	overdue  bool   // its deadline has passed, and the ranks are asked why
-	// withdraw ends it alone, without breaking the communicator, and reports whether it could;
-	// nil: that is never possible. The engine's lock is held.
+	// withdraw ends it alone, without breaking the communicator, and reports whether it could; nil:
+	// it never can. The engine's lock is held.
 	withdraw func(err error) bool
 }
 
@@ -27,8 +26,8 @@ func (n *ending) reopen() {
 	}
 }
 
-// tell wakes the goroutine that waits for n, now or when it next does.
-func (n *ending) tell() {
+// wake wakes the goroutine waiting for n, now or at its next wait.
+func (n *ending) wake() {
 	select {
 	case n.signal <- struct{}{}:
 	default:

@@ -3,6 +3,7 @@ package executor
 import (
 	"sync"
 
+	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
@@ -46,8 +47,8 @@ func Advance(w *World, by uint32) {
 		e.ensureComm(0).seq += by
 		e.tickets += by
 		for i := range e.peers {
-			e.peers[i].said += by
-			e.peers[i].heard += by
+			e.peers[i].outTicket += by
+			e.peers[i].inTicket += by
 		}
 		e.mu.Unlock()
 	}
@@ -75,6 +76,9 @@ func (e *Endpoint) Comms() int {
 	return len(e.comms)
 }
 
+// GoesOn reports whether the rank is decided on as one that goes on after the communicator of all.
+func (e *Endpoint) GoesOn() bool { return e.voter.GoesOn(ballot.Topic{}) }
+
 // Failed tells whether a communicator is broken or closed here.
 func (c *Comm) Failed() bool {
 	c.e.mu.Lock()
@@ -86,7 +90,7 @@ func (c *Comm) Failed() bool {
 func (c *Comm) Goodbyes() int {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	return len(c.gone) + len(c.held)
+	return len(c.departures) + len(c.heldDepartures)
 }
 
 // Budget is how much a rank may send to another one without credit, bytes.
@@ -119,5 +123,12 @@ func (e *Endpoint) Poll() bool {
 func (c *Comm) Probe(peer levels.Rank, seq uint32) {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
-	c.sendPresence(peer, seq, c.remembered(seq).digest)
+	c.e.sendPresence(peer, c.id, seq, c.findRecord(seq).digest)
+}
+
+// Waiting describes the wait of each run and transfer on its way on this rank.
+func (e *Endpoint) Waiting() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.listWaiting()
 }

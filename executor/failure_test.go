@@ -28,16 +28,9 @@ func TestOperationPanics(t *testing.T) {
 			}
 			return a + b
 		})
-		b, err := j.compile(levels.Rank(r))
-		if err != nil {
-			t.Fatal(err)
-		}
 		buf := make([]int32, 1000)
 		buf[600] = 7
-		b.Recv = raw(buf)
-		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(0), nil, raw(buf))
 	}
 	errs := ranks(t, w, func(ctx context.Context, r int) error { return runs[r].Do(ctx) })
 	for r, err := range errs {
@@ -173,11 +166,10 @@ func TestCloseBetweenRunsOfOthers(t *testing.T) {
 						wait = next[r].Do
 					}
 					err := wait(ctx)
-					var peer *executor.PeerError
-					if !errors.As(err, &peer) || peer.Rank != leaver || !errors.Is(err, executor.ErrClosed) {
+					if !names(err, leaver) || !errors.Is(err, executor.ErrClosed) {
 						return fmt.Errorf("the next run: %v, want that rank %d has left", err, leaver)
 					}
-					if err := next[r].Do(ctx); !errors.Is(err, executor.ErrBroken) || !errors.As(err, &peer) {
+					if err := next[r].Do(ctx); !errors.Is(err, executor.ErrBroken) || !names(err, leaver) {
 						return fmt.Errorf("and again: %v", err)
 					}
 					if r == 0 {
@@ -231,8 +223,7 @@ func TestLeftThinkingItWasDone(t *testing.T) {
 		if errs[0] != nil {
 			t.Error(errs[0])
 		}
-		var peer *executor.PeerError
-		if !errors.As(errs[1], &peer) || peer.Rank != 0 || !errors.Is(errs[1], executor.ErrClosed) {
+		if !names(errs[1], 0) || !errors.Is(errs[1], executor.ErrClosed) {
 			t.Errorf("%v, want that rank 0 has left", errs[1])
 		}
 	})
@@ -279,10 +270,9 @@ func TestWorldClose(t *testing.T) {
 func TestFailureStaysOnItsCommunicator(t *testing.T) {
 	w := newWorld(t, 4, executor.Config{EagerBudget: 200})
 	reverse(w)
-	h, p := parse(t, "2x2", "shape=han,fs=64B,w=1,s=adapt,i=adapt/chain")
-	bufs := numbers(4, 100)
-	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 100, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}
-	lost, kept := j.bindOn(t, 1, nil, raws(numbers(4, 100))), j.bindOn(t, 0, nil, raws(bufs))
+	const plan = "shape=han,fs=64B,w=1,s=adapt,i=adapt/chain"
+	lost, _ := sumsOn(t, w, "2x2", plan, 1, 100)
+	kept, bufs := sumsOn(t, w, "2x2", plan, 0, 100)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errs := ranks(t, w, func(long context.Context, r int) error {
 		switch r {
@@ -316,8 +306,7 @@ func TestFailEndsEverything(t *testing.T) {
 		time.Sleep(time.Millisecond)
 		w.Fail(1, errEnough)
 	}()
-	var peer *executor.PeerError
-	if err := runs[0].Do(t.Context()); !errors.As(err, &peer) || peer.Rank != 1 || !errors.Is(err, errEnough) {
+	if err := runs[0].Do(t.Context()); !names(err, 1) || !errors.Is(err, errEnough) {
 		t.Errorf("the waiting rank: %v", err)
 	}
 	<-failed // one communicator after the other

@@ -29,6 +29,15 @@ func openProcesses(t failer, h *levels.Topology, c proc.Config, tamper Tamper) *
 	return p
 }
 
+// processesOf makes the ranks of a topology processes until the end of the test.
+func processesOf(t *testing.T, topo string) *Processes {
+	t.Helper()
+	h, _ := parse(t, topo, "")
+	p := openProcesses(t, h, proc.Config{}, nil)
+	t.Cleanup(func() { closeProcesses(t, p) })
+	return p
+}
+
 func closeProcesses(t failer, p *Processes) {
 	t.Helper()
 	if err := p.Close(); err != nil {
@@ -70,20 +79,6 @@ func fresh(t testing.TB, draw *rand.Rand) {
 	}
 }
 
-// names tells whether an error is a PeerError of one of some ranks.
-func names(err error, some ...levels.Rank) bool {
-	var peer *executor.PeerError
-	if !errors.As(err, &peer) {
-		return false
-	}
-	for _, r := range some {
-		if peer.Rank == r {
-			return true
-		}
-	}
-	return false
-}
-
 // A message that is heard again over shared memory or TCP is found out, or does no
 // harm; so is one of shared memory that is shorter than it says.
 func TestFaultsRepeatProcesses(t *testing.T) {
@@ -113,27 +108,51 @@ func TestFaultsRepeatProcesses(t *testing.T) {
 // When a rank gives up at any message, the others hear who it was; all buffers are
 // their callers' again.
 func TestFaultsCancel(t *testing.T) {
-	seeds(t, 8, func(t testing.TB, seed uint64) {
-		draw := rand.New(rand.NewPCG(seed, 1))
-		s, p := drawStorm(t, draw, false, nil)
-		canceller := draw.IntN(p.Size())
-		gaveUp, giveUp := context.WithCancelCause(t.Context())
-		defer giveUp(nil)
-		d := executor.Disturb(p.World, faulty.Faults{
-			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
-			At: func(r levels.Rank) {
-				if int(r) == canceller {
-					giveUp(errEnough)
-				}
-			},
-		})
-		errs := s.rage(t, 10, under(canceller, gaveUp))
-		d.Wait()
+	strike(t, 8, errEnough, func(*Processes, levels.Rank) {}, func(t testing.TB, canceller int, errs []error) {
 		for r, err := range errs {
 			if err != nil && (r == canceller) != errors.Is(err, errEnough) || r != canceller && err != nil && !names(err, levels.Rank(canceller)) {
 				t.Errorf("rank %d: %v, want the cause on rank %d and a PeerError of it elsewhere", r, err, canceller)
 			}
 		}
+	})
+}
+
+// When a rank dies at any message, the others hear who it was, and nothing is written
+// to their buffers any more.
+func TestFaultsKill(t *testing.T) {
+	strike(t, 10, ErrKilled, (*Processes).Kill, func(t testing.TB, victim int, errs []error) {
+		for r, err := range errs {
+			if err != nil && r != victim && !names(err, levels.Rank(victim)) {
+				t.Errorf("rank %d: %v, want a PeerError of rank %d", r, err, victim)
+			}
+		}
+		if errs[victim] != nil && !errors.Is(errs[victim], ErrKilled) {
+			t.Errorf("the victim: %v", errs[victim])
+		}
+	})
+}
+
+// strike draws worlds in which one rank's context ends with a cause at any message, after blow.
+// What its calls and the others' have returned is checked, and their buffers.
+func strike(t *testing.T, worlds int, cause error, blow func(*Processes, levels.Rank), check func(t testing.TB, victim int, errs []error)) {
+	seeds(t, worlds, func(t testing.TB, seed uint64) {
+		draw := rand.New(rand.NewPCG(seed, 1))
+		s, p := drawStorm(t, draw, false, nil)
+		victim := draw.IntN(p.Size())
+		struck, end := context.WithCancelCause(t.Context())
+		defer end(nil)
+		d := executor.Disturb(p.World, faulty.Faults{
+			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
+			At: func(r levels.Rank) {
+				if int(r) == victim {
+					blow(p, r)
+					end(cause)
+				}
+			},
+		})
+		errs := s.rage(t, 10, under(victim, struck))
+		d.Wait()
+		check(t, victim, errs)
 		s.untouched(t, errs)
 		closeProcesses(t, p)
 		fresh(t, draw)
@@ -150,40 +169,6 @@ func under(rank int, other context.Context) func(context.Context, int) context.C
 		context.AfterFunc(other, func() { cancel(context.Cause(other)) })
 		return ctx
 	}
-}
-
-// When a rank dies at any message, the others hear who it was, and nothing is written
-// to their buffers any more.
-func TestFaultsKill(t *testing.T) {
-	seeds(t, 10, func(t testing.TB, seed uint64) {
-		draw := rand.New(rand.NewPCG(seed, 1))
-		s, p := drawStorm(t, draw, false, nil)
-		victim := draw.IntN(p.Size())
-		died, die := context.WithCancelCause(t.Context())
-		defer die(nil)
-		d := executor.Disturb(p.World, faulty.Faults{
-			Seed: seed, Hold: true, After: 1 + draw.IntN(60),
-			At: func(r levels.Rank) {
-				if int(r) == victim {
-					p.Kill(r)
-					die(ErrKilled)
-				}
-			},
-		})
-		errs := s.rage(t, 10, under(victim, died))
-		d.Wait()
-		for r, err := range errs {
-			if err != nil && r != victim && !names(err, levels.Rank(victim)) {
-				t.Errorf("rank %d: %v, want a PeerError of rank %d", r, err, victim)
-			}
-		}
-		if errs[victim] != nil && !errors.Is(errs[victim], ErrKilled) {
-			t.Errorf("the victim: %v", errs[victim])
-		}
-		s.untouched(t, errs)
-		closeProcesses(t, p)
-		fresh(t, draw)
-	})
 }
 
 // Whatever happens to a frame, each rank gets right results or an error that names a

@@ -8,14 +8,14 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// knownCalls are the descriptions of what a rank has started, by their digests: far fewer than calls. Those who find a
-// mismatch may ask much later.
+// knownCalls are the descriptions of a rank's calls, by their digests: far fewer than calls. A rank
+// noticing a mismatch may ask much later.
 type knownCalls struct {
 	byDigest map[uint32]*description
 	order    []uint32 // of the map's keys, the oldest first
 }
 
-// mostKnown bounds them.
+// mostKnown bounds the descriptions.
 const mostKnown = 256
 
 // add keeps a description, and forgets the oldest one if there are too many.
@@ -34,23 +34,23 @@ func (k *knownCalls) add(digest uint32, call *description) {
 	k.order = append(k.order, digest)
 }
 
-// callState is what is known of a rank and a call.
+// callState says how far a rank is with a call.
 type callState uint8
 
 const (
-	forgotten callState = iota // or never known
-	notCome
-	cameTo
+	callUnknown callState = iota // or never known
+	callAbsent
+	callPresent
 )
 
-// foundCall is what a rank runs, or ran, under a number.
+// foundCall is a rank's call with a number.
 type foundCall struct {
 	state  callState
-	digest uint32       // of one that it came to
-	call   *description // likewise
+	digest uint32       // only with cameTo
+	call   *description // only with cameTo
 }
 
-// pastCalls are the last calls of a rank that leaves: it can't be asked any more.
+// pastCalls are the last calls of a leaving rank: it can't be asked any more.
 type pastCalls struct {
 	Calls []pastCall // on the communicator of all ranks, the oldest first
 	Known []pastCall // other descriptions, without numbers
@@ -58,7 +58,7 @@ type pastCalls struct {
 
 type pastCall struct {
 	Seq, Digest uint32
-	Call        *description `json:",omitempty"` // nil: of one before with this digest
+	Call        *description `json:",omitempty"` // nil: that of an earlier one with this digest
 }
 
 // mostPast bounds the calls of a goodbye, mostPastText about the bytes of their descriptions.
@@ -67,7 +67,7 @@ const (
 	mostPastText = 16 << 10
 )
 
-// find is [Endpoint.findCall] of a rank that has left.
+// find is [Endpoint.findCall] for a departed rank.
 func (p *pastCalls) find(comm wire.CommID, seq, digest uint32) foundCall {
 	if p == nil {
 		return foundCall{}
@@ -79,20 +79,20 @@ func (p *pastCalls) find(comm wire.CommID, seq, digest uint32) foundCall {
 	}
 	for _, k := range slices.Concat(p.Calls, p.Known) {
 		if digest != 0 && k.Digest == digest && k.Call != nil {
-			return foundCall{cameTo, digest, k.Call}
+			return foundCall{callPresent, digest, k.Call}
 		}
 	}
 	return foundCall{}
 }
 
-// tellOthers adds what the other ranks run, by their numbers.
+// tellOthers adds the calls of the other ranks, by their numbers.
 func (e *MismatchError) tellOthers(size int, mine, theirs uint32, found map[levels.Rank]foundCall) {
 	others := map[string][]levels.Rank{}
 	for r := range levels.Rank(size) {
 		f, known := found[r]
 		switch {
 		case r == e.Rank || r == e.Peer || !known:
-		case f.state == notCome:
+		case f.state == callAbsent:
 			e.Absent = append(e.Absent, r)
 		case f.call == nil:
 		case f.digest == mine:

@@ -6,36 +6,33 @@ import (
 	"github.com/tierflow/tierflow/executor/kernel"
 )
 
-// handing copies pieces to where other ranks read them. Lines of that memory may be in
-// another processor's cache. Between processors that share a cache they come from there
-// soon. Between others it takes several times as long as writing past the caches. How long
-// a plain copy takes shows which it is. It changes when a rank or a virtual processor moves,
-// so a plain copy is tried again now and then.
-type handing struct {
-	left int  // pieces until a plain copy is timed again; 0 <= left <= untimed
-	past bool // until then they go past the caches
-	slow int  // timed copies in a row that took long; 0 <= slow < slowInRow
+// pieceCopier copies pieces into memory read by other ranks. Lines of this memory may be in another
+// processor's cache. Between processors with a common cache they come from there soon. Between
+// others it takes several times as long as writing past the caches. The time of a plain copy shows
+// which case it is. It changes when a rank or a virtual processor moves, so a plain copy is tried
+// again now and then.
+type pieceCopier struct {
+	untilTimed int  // pieces until a plain copy is timed again; 0 <= untilTimed <= timingGap
+	bypass     bool // until then they go past the caches
+	slowCopies int  // long timed copies in a row; 0 <= slowCopies < slowInRow
 }
 
 const (
 	leastHanded = 32 << 10 // shorter pieces, in bytes, are copied plainly: they are sooner with their reader
 	slowInRow   = 2        // one alone may have been interrupted
-	untimed     = 30
-	// A plain copy takes long from 1 ns for so many bytes on. Two processors with a cache
-	// in common copied 9 bytes in 1 ns, two others 2.3 (64 KiB that the other had read, 2026-11-22).
+	timingGap   = 30
+	// A plain copy is slow from 1 ns for so many bytes on. Two processors with a cache in common
+	// copied 9 bytes in 1 ns, two others 2.3 (64 KiB read by the other before, 2026-11-22).
 	slowBytes = 5
 )
 
-// handFunc is the type of [handing.copy].
-type handFunc func(dst, src, _ []byte)
-
 // copy is a copy as a reduction of one operand.
-func (h *handing) copy(dst, src, _ []byte) {
+func (h *pieceCopier) copy(dst, src, _ []byte) {
 	switch {
 	case len(src) < leastHanded:
 		copy(dst, src)
-	case h.left > 0:
-		if h.left--; !h.past || !kernel.CopyPast(dst, src) {
+	case h.untilTimed > 0:
+		if h.untilTimed--; !h.bypass || !kernel.CopyPast(dst, src) {
 			copy(dst, src)
 		}
 	default:
@@ -45,14 +42,14 @@ func (h *handing) copy(dst, src, _ []byte) {
 	}
 }
 
-// note takes in how long a plain copy of so many bytes took.
-func (h *handing) note(bytes int, took time.Duration) {
+// note takes in the time of a plain copy.
+func (h *pieceCopier) note(bytes int, took time.Duration) {
 	switch {
 	case took*slowBytes < time.Duration(bytes):
-		h.left, h.past, h.slow = untimed, false, 0
-	case h.slow < slowInRow-1:
-		h.slow++ // and the next one is timed
+		h.untilTimed, h.bypass, h.slowCopies = timingGap, false, 0
+	case h.slowCopies < slowInRow-1:
+		h.slowCopies++ // and the next one is timed
 	default:
-		h.left, h.past = untimed, true
+		h.untilTimed, h.bypass = timingGap, true
 	}
 }

@@ -11,24 +11,24 @@ import (
 func TestHanding(t *testing.T) {
 	const n = leastHanded
 	fast, slow := time.Duration(n/slowBytes-1), time.Duration(n/slowBytes+1)
-	h := &handing{}
+	h := &pieceCopier{}
 	for i, step := range []struct {
 		took time.Duration
 		left int
 		past bool
 	}{
 		{slow, 0, false},
-		{fast, untimed, false},
+		{fast, timingGap, false},
 		{slow, 0, false},
-		{slow, untimed, true},
-		{slow, untimed, true},
-		{fast, untimed, false},
+		{slow, timingGap, true},
+		{slow, timingGap, true},
+		{fast, timingGap, false},
 		{slow, 0, false},
-		{slow, untimed, true},
+		{slow, timingGap, true},
 	} {
-		h.left = 0
-		if h.note(n, step.took); h.left != step.left || h.past != step.past {
-			t.Errorf("step %d: for %d pieces past the caches %v, want %d %v", i, h.left, h.past, step.left, step.past)
+		h.untilTimed = 0
+		if h.note(n, step.took); h.untilTimed != step.left || h.bypass != step.past {
+			t.Errorf("step %d: for %d pieces past the caches %v, want %d %v", i, h.untilTimed, h.bypass, step.left, step.past)
 		}
 	}
 }
@@ -42,7 +42,7 @@ func TestHandingCopies(t *testing.T) {
 				for i := range src {
 					src[i] = byte(i*7 + i>>8)
 				}
-				h := &handing{left: 1, past: past}
+				h := &pieceCopier{untilTimed: 1, bypass: past}
 				h.copy(dst[off:][:n], src[off:][:n], nil)
 				want := make([]byte, len(dst))
 				copy(want[off:][:n], src[off:])

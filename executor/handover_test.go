@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -23,21 +22,25 @@ func manyBarriers(t failer, w *executor.World, n int) (first, second []*executor
 	return first, second
 }
 
+// startAll starts runs in their order.
+func startAll(t *testing.T, runs []*executor.Run) {
+	t.Helper()
+	for _, r := range runs {
+		if err := r.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // Many goroutines wait for different runs of one rank. One of them drives; when
 // its run has ended another takes over, and each returns as soon as its own run
 // has ended. The clock is the bubble's: exact.
 func TestEachWaiterReturnsWithItsRun(t *testing.T) {
 	const n = 10
 	for _, order := range []string{"first", "last"} { // who waits first, and so drives
-		synctest.Test(t, func(t *testing.T) {
-			w := local.New(2, executor.Config{})
-			defer w.Close()
+		inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 			mine, theirs := manyBarriers(t, w, n)
-			for _, r := range mine {
-				if err := r.Start(t.Context()); err != nil {
-					t.Fatal(err)
-				}
-			}
+			startAll(t, mine)
 			begin := time.Now()
 			waits := make([]int, n)
 			for i := range waits {
@@ -72,15 +75,9 @@ func TestEachWaiterReturnsWithItsRun(t *testing.T) {
 // Started runs go on without anybody in Wait; a waiter that comes later takes over
 // from the background.
 func TestBackgroundDrives(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		mine, theirs := manyBarriers(t, w, 4)
-		for _, r := range mine {
-			if err := r.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		startAll(t, mine)
 		for i := range 2 {
 			time.Sleep(time.Second)
 			if err := theirs[i].Do(t.Context()); err != nil {
@@ -94,11 +91,7 @@ func TestBackgroundDrives(t *testing.T) {
 		done := make(chan error)
 		go func() { done <- mine[3].Wait(t.Context()) }()
 		synctest.Wait()
-		for _, r := range theirs[2:] {
-			if err := r.Start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-		}
+		startAll(t, theirs[2:])
 		if err := <-done; err != nil {
 			t.Fatal(err)
 		}
@@ -113,9 +106,7 @@ func TestBackgroundDrives(t *testing.T) {
 
 // Several goroutines may wait for the same run.
 func TestSharedWait(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		mine, theirs := manyBarriers(t, w, 1)
 		if err := mine[0].Start(t.Context()); err != nil {
 			t.Fatal(err)
@@ -139,9 +130,7 @@ func TestSharedWait(t *testing.T) {
 // A waiter that doesn't drive sees the end of its context at once, and so do all
 // others on the communicator.
 func TestCancelledWaiter(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		mine, _ := manyBarriers(t, w, 3)
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 1234*time.Millisecond, errEnough)
 		defer cancel()
@@ -171,9 +160,7 @@ func TestCancelledWaiter(t *testing.T) {
 
 // Ranks that wait for each other's root find out by the second tick.
 func TestDisagreementIsFoundInTime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		runs := [2]*executor.Run{crossed(t, w, 1)[0], crossed(t, w, 0)[1]}
 		begin := time.Now()
 		var all sync.WaitGroup

@@ -2,12 +2,15 @@ package executor_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 	"unsafe"
 
@@ -20,6 +23,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 func TestMain(m *testing.M) {
@@ -74,15 +78,7 @@ func makeComm(t failer, e *executor.Endpoint, id executor.CommID, ranks []levels
 
 func parse(t failer, topo, plan string) (*levels.Topology, tasks.Plan) {
 	t.Helper()
-	h, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return h, p
+	return tasktest.Topology(t, topo), tasktest.Plan(t, plan)
 }
 
 // compile makes one rank's binding, without buffers.
@@ -112,19 +108,28 @@ func (j job) bindOn(t failer, comm executor.CommID, send, recv [][]byte) []*exec
 	runs := make([]*executor.Run, j.topology.Size())
 	for r := range runs {
 		c := j.world.Endpoint(levels.Rank(r)).Comm(comm)
-		b, err := j.compile(c.Rank())
-		if err != nil {
-			t.Fatal(err)
-		}
+		var in []byte
 		if send != nil {
-			b.Send = send[c.Rank()]
+			in = send[c.Rank()]
 		}
-		b.Recv = recv[c.Rank()]
-		if runs[r], err = c.Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		runs[r] = j.bindOne(t, c, in, recv[c.Rank()])
 	}
 	return runs
+}
+
+// bindOne compiles for a communicator's own rank and binds its buffers.
+func (j job) bindOne(t failer, c *executor.Comm, send, recv []byte) *executor.Run {
+	t.Helper()
+	b, err := j.compile(c.Rank())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Send, b.Recv = send, recv
+	run, err := c.Bind(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
 }
 
 // ranks calls f for each rank on a goroutine of its own and returns their errors.
@@ -169,10 +174,26 @@ func do(t failer, w *executor.World, runs []*executor.Run) {
 	succeed(t, w, func(ctx context.Context, r int) error { return runs[r].Do(ctx) })
 }
 
+// names tells whether an error is a PeerError of one of some ranks.
+func names(err error, some ...levels.Rank) bool {
+	var peer *executor.PeerError
+	return errors.As(err, &peer) && slices.Contains(some, peer.Rank)
+}
+
 // newWorld is closed at the end of the test.
 func newWorld(t testing.TB, n int, c executor.Config) *executor.World {
 	t.Helper()
 	return newShaped(t, n, c, nil)
+}
+
+// inBubble calls f with a world in a bubble of its own: its clock is exact, and stands still while
+// anybody computes.
+func inBubble(t *testing.T, n int, c executor.Config, f func(t *testing.T, w *executor.World)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := local.New(n, c)
+		defer w.Close()
+		f(t, w)
+	})
 }
 
 // newShaped is newWorld with messages that take their time.

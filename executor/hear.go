@@ -31,14 +31,14 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	e := c.world.endpoints[c.me]
 	switch kind {
 	case dyingControl:
-		c.hearDying(n.By, n.err())
+		c.keepLastWords(n.By, n.err())
 	case abortControl:
-		c.job.LetOut() // to whom this rank passes it on: the program may end at once
-		c.hearDying(from, nil)
+		c.job.LetOut() // to the ranks below this one in the tree: the program may end at once
+		c.keepLastWords(from, nil)
 		c.hearFailure(from, n)
 	case failControl:
 		c.job.LetOut()
-		c.hearDying(from, nil)
+		c.keepLastWords(from, nil)
 		c.world.endRank(n.By)
 		c.world.failRank(n.By, n.err())
 	case disownControl:
@@ -47,39 +47,39 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 		e.markBroken(n.Comm, nil, n.By, n.err())
 	case byeControl:
 		c.hearBye(from, n)
-	case askControl:
+	case callQuestionControl:
 		f := e.findCall(n.Comm, n.Seq, n.Digest)
-		_ = c.send(from, tellControl, note{Question: n.Question, State: f.state, Digest: f.digest, Call: f.call}) // it asks no more if it is gone
+		_ = c.send(from, callAnswerControl, note{Question: n.Question, State: f.state, Digest: f.digest, Call: f.call}) // a rank out of reach asks no more
 	case pastControl:
-		c.hearPast(from, n.Past)
+		c.takePastCalls(from, n.Past)
 	case inquireControl:
 		if n.Call != nil {
 			c.world.deliverInquiry(inquiry{from: from, to: c.me, comm: n.Comm, seq: n.Seq, digest: n.Digest, call: n.Call})
 		}
-	case whatControl:
-		c.hearWhat(from, n)
-	case stateControl:
-		c.hearState(from, n)
+	case stateQuestionControl:
+		c.answerState(from, n)
+	case stateAnswerControl:
+		c.takeState(from, n)
 	case ballotControl:
 		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot)
 	case linkControl:
 		e.RenewLink(from, n.Seq, n.err())
 	case verdictControl:
 		c.world.reportVerdict(n.Verdict)
-	case tellControl:
+	case callAnswerControl:
 		c.mu.Lock()
 		c.answer(n.Question, foundCall{n.State, n.Digest, n.Call})
 		c.mu.Unlock()
 	}
 }
 
-// hearFailure breaks a communicator, or all that a rank is in, because another rank says that it is broken.
+// hearFailure breaks a communicator, or all communicators of a rank, on the word of another rank.
 func (c *control) hearFailure(from levels.Rank, n note) {
 	by, err := n.By, n.err()
-	if by == c.me && n.Mismatch == nil && n.Late == nil { // it has no other name for what only it has seen
+	if by == c.me && n.Mismatch == nil && n.Late == nil { // the sender blames this rank for an error only the sender has seen
 		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)
 	}
-	if n.Why == whyRank {
+	if n.Why == rankBroken {
 		c.world.failRank(by, err)
 		return
 	}
@@ -90,27 +90,28 @@ func (c *control) hearFailure(from levels.Rank, n note) {
 func (c *control) hearBye(from levels.Rank, n note) {
 	e := c.world.endpoints[c.me]
 	e.mu.Lock()
-	late := e.comms[n.Comm] == nil && e.ensureComm(0).away.has(int32(from)) // the communicator is forgotten
+	late := e.comms[n.Comm] == nil && e.ensureComm(0).departed.has(int32(from)) // the communicator is forgotten
 	e.mu.Unlock()
 	if late {
 		return
 	}
-	if n.Why != noWhy {
+	if n.Why != nothingBroken {
 		c.hearFailure(from, n)
 	}
 	e.mu.Lock()
 	defer e.releaseApart()
+	one := e.ensureComm(n.Comm)
 	if n.Onward {
-		e.ensureComm(n.Comm).onward = append(e.ensureComm(n.Comm).onward, from)
+		one.onwardRanks = append(one.onwardRanks, from)
 	}
-	if one := e.ensureComm(n.Comm); !n.Twice.has(int32(c.me)) || one.completeBye(from, byControl) {
-		e.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != noWhy, onward: n.Onward})
+	if !n.Twice.has(int32(c.me)) || one.completeBye(from, byControl) {
+		e.comms.hearBye(one, departure{rank: from, seq: n.Seq, broken: n.Why != nothingBroken, onward: n.Onward})
 	}
 }
 
-// hearLost breaks every communicator that a lost rank is in, also one that it had left
-// before it died. Not all ranks may have heard that it left. Those who haven't break
-// theirs, say so to nobody, and leave the others, who would wait for them.
+// hearLost breaks all communicators of a lost rank, also one it had left before it died. Some ranks
+// may not have heard of its leaving: they break their ends without a word, and the others would
+// wait for them.
 func (c *control) hearLost(rank levels.Rank, err error) {
 	if c.onLost != nil {
 		c.onLost(rank, err)
@@ -118,13 +119,11 @@ func (c *control) hearLost(rank levels.Rank, err error) {
 	c.noteLoss(rank, err)
 	c.world.eachLocal(func(e *Endpoint) {
 		e.mu.Lock()
-		e.hearLast()
+		e.drainLink()
 		e.releaseAlone()
 	})
 	c.world.failRank(rank, c.whyLost(rank, err))
-	c.world.eachLocal(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+	c.world.eachLocked(func(e *Endpoint) {
 		e.dead = append(e.dead, rank)
 		for _, one := range e.comms {
 			one.markAway(rank)
@@ -132,9 +131,9 @@ func (c *control) hearLost(rank levels.Rank, err error) {
 	})
 }
 
-// hearLast takes what a rank sent before it died: a run that needs no more of it
-// ends well. The lock is held.
-func (e *Endpoint) hearLast() {
+// drainLink takes the last messages of a rank before it died: a run in need of no more from it ends
+// well. The lock is held.
+func (e *Endpoint) drainLink() {
 	for range lastPolls {
 		if e.stopped || !e.link.Poll(e.ears()) {
 			return
@@ -142,30 +141,20 @@ func (e *Endpoint) hearLast() {
 	}
 }
 
-// lastPolls bounds hearLast, for links on which others never stop sending.
+// lastPolls bounds drainLink, for links with others sending all the time.
 const lastPolls = 100
 
-// acceptNote takes a connection with a note, unless the job ends.
+// acceptNote takes a connection for notes, unless the job ends.
 func (c *control) acceptNote(from levels.Rank, conn net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended.Load() {
+	if !c.runApart(func() { c.takeNotes(from, conn) }) {
 		conn.Close()
-		return
 	}
-	c.takers.Go(func() { _ = c.takeNotes(from, conn) }) // a peer that says nonsense is not heard on
 }
 
-// takeNotes hears what a rank says over a connection for that, and closes it.
-func (c *control) takeNotes(from levels.Rank, conn net.Conn) error {
+// takeNotes reads a rank's notes from a connection until its end, or nonsense, and closes it.
+func (c *control) takeNotes(from levels.Rank, conn net.Conn) {
 	defer conn.Close()
-	for {
-		switch err := c.takeNote(from, conn); {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return err
-		}
+	for c.takeNote(from, conn) == nil {
 	}
 }
 

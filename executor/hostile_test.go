@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 const hostileDigest = 77
@@ -45,17 +47,10 @@ func newMute(t *testing.T) *World {
 // startAlone starts an allreduce on rank 0 of a world of two.
 func startAlone(t *testing.T, w *World, plan string) *Run {
 	t.Helper()
-	topology, err := levels.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 30_000, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
 	b := Binding{Recv: make([]byte, r.Bytes()), Request: r.String()}
-	if b.Compiled, err = submodules.CompileRequest(r, topology, p, 0, all.Submodules()); err != nil {
+	var err error
+	if b.Compiled, err = submodules.CompileRequest(r, tasktest.Topology(t, "2x1"), tasktest.Plan(t, plan), 0, all.Submodules()); err != nil {
 		t.Fatal(err)
 	}
 	b.Digest = hostileDigest
@@ -153,8 +148,8 @@ func TestHostilePeer(t *testing.T) {
 					left++
 				}
 			}
-			if left != run.left {
-				t.Fatalf("seed %d: %d steps have not ended, the run counts %d", seed, left, run.left)
+			if left != run.stepsLeft {
+				t.Fatalf("seed %d: %d steps have not ended, the run counts %d", seed, left, run.stepsLeft)
 			}
 			e.unlock()
 		}
@@ -233,7 +228,7 @@ func TestHostilePeerRepeats(t *testing.T) {
 	}
 }
 
-// A large send whose bytes are on their way ends when its communicator breaks.
+// A large send whose bytes are on their way is waited for, and ends when its communicator breaks.
 func TestBreakDuringLargeSend(t *testing.T) {
 	w := newMute(t)
 	defer w.Close()
@@ -244,8 +239,11 @@ func TestBreakDuringLargeSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.mu.Lock()
-	e.puts.add(putter{transfer: takeTransfer(c.sends, 1, sent.ticket)}) // as when it was accepted
+	e.puts.add(putOwner{transfer: takeTransfer(c.sends, 1, sent.ticket)}) // as when it was accepted
 	e.mu.Unlock()
+	if got := e.Waiting(); !slices.Equal(got, []string{"rank 0, send 1048576 bytes to rank 1, tag 0"}) {
+		t.Errorf("waits for %q", got)
+	}
 	w.Fail(1, ErrProtocol)
 	e.mu.Lock()
 	defer e.mu.Unlock()

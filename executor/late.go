@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -9,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// beginLate finds out why the deadline of what n is has passed, and then breaks the
+// beginLate finds out why the call or transfer has missed its deadline, and then breaks the
 // communicator, unless it ends meanwhile. The lock is held.
 func (n *ending) beginLate(ctx context.Context) {
 	e, life := n.comm.e, n.life
@@ -32,13 +33,13 @@ func (n *ending) beginLate(ctx context.Context) {
 	})
 }
 
-// explainLate asks all ranks of the communicator what they are in. It returns the error,
-// and the rank to blame: the first late one, else this one.
+// explainLate asks all ranks of the communicator for their states. It returns the error, and the
+// rank to blame: the first late one, else this one.
 func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, err error) {
 	c := n.comm
 	mine, come := n.describe()
 	late := &LateError{Request: mine.What, For: mine.For, Err: cause}
-	states := c.e.world.states(c.ranks, about{c.id, mine.Seq, !mine.Transfer, true}, isOver)
+	states := c.e.world.states(c.ranks, askReason{c.id, mine.Seq, !mine.Transfer, true}, isOver)
 	named := func(s flight.State) LateRank { return LateRank{c.numberOf(levels.Rank(s.Rank)), s} }
 	for _, s := range flight.Deadlock(states, wire.Tick) {
 		late.Circle = append(late.Circle, named(s))
@@ -48,7 +49,7 @@ func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, e
 		has, known := s.HasCome(mine.Comm, mine.Seq)
 		switch {
 		case levels.Rank(s.Rank) == c.e.rank:
-		case mine.Transfer && !hasPeer(mine, s.Rank):
+		case mine.Transfer && !slices.Contains(mine.Peers, s.Rank):
 		case mine.Transfer, known && !has:
 			late.Late = append(late.Late, named(s))
 		case !known && (s.Doing == flight.Computing || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
@@ -64,27 +65,17 @@ func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, e
 	return c.ranks[late.Late[0].Rank], late
 }
 
-func hasPeer(o flight.Open, rank int) bool {
-	for _, p := range o.Peers {
-		if p == rank {
-			return true
-		}
-	}
-	return false
-}
-
-// describe returns what the call is, and which ranks have come to it as far as this one
-// has heard.
+// describe returns the call's state, and the ranks in it as far as this one has heard.
 func (n *ending) describe() (o flight.Open, come rankSet) {
 	e, now := n.comm.e, time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, r := range n.comm.runs {
 		if &r.ending == n {
-			return r.open(now), append(rankSet(nil), r.came...)
+			return r.open(now), slices.Clone(r.present)
 		}
 	}
-	e.eachTransfer(func(t *Transfer, way string, moves bool) {
+	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, moves bool) {
 		if &t.ending == n {
 			o = t.open(way, moves, now)
 		}
@@ -92,17 +83,16 @@ func (n *ending) describe() (o flight.Open, come rankSet) {
 	return o, nil
 }
 
-// A rank waits for nextTurn for each one with a lower number before it asks all others, of
-// many ranks less, so that the last one waits for lastTurn.
+// Ranks ask in turn. Each waits nextTurn for each rank with a lower number, less in a large
+// communicator, so the last one waits lastTurn.
 const (
 	nextTurn = 10 * time.Millisecond
 	lastTurn = 200 * time.Millisecond
 )
 
-// awaitTurn lets one rank of a communicator ask all others at a time: mostly all have
-// reason to at once. The lower a rank is the sooner it asks, and the others wait for what
-// comes of it. last is when a rank was heard to ask. leave lets the next one of this
-// process ask.
+// awaitTurn lets one rank of a communicator ask all others at a time: mostly all have reason to at
+// once. Lower ranks ask first, and the others wait for the outcome. last is the time of the last
+// question heard. leave lets the next rank of this process ask.
 func (c *Comm) awaitTurn(last *time.Time, isOver func() bool) (leave func()) {
 	w := c.e.world
 	if w.control != nil {
@@ -117,6 +107,6 @@ func (c *Comm) awaitTurn(last *time.Time, isOver func() bool) (leave func()) {
 			}
 		}
 	}
-	w.asking <- struct{}{}
-	return func() { <-w.asking }
+	w.askTurn <- struct{}{}
+	return func() { <-w.askTurn }
 }

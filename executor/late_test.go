@@ -6,13 +6,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // All errors by a deadline name the rank that has not come and no other one, though most
@@ -21,11 +18,8 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 	for _, size := range []int{4, 16} {
 		for late := range size {
 			t.Run(fmt.Sprintf("%d of %d", late, size), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := local.New(size, executor.Config{})
-					defer w.Close()
-					h, p := parse(t, fmt.Sprint(size), "shape=flat,fs=all,w=1,s=adapt/chain")
-					runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(numbers(size, 3)))
+				inBubble(t, size, executor.Config{}, func(t *testing.T, w *executor.World) {
+					runs, _ := sumsOn(t, w, fmt.Sprint(size), "shape=flat,fs=all,w=1,s=adapt/chain", 0, 3)
 					errs := ranks(t, w, func(ctx context.Context, r int) error {
 						w.Endpoint(levels.Rank(r)).Adopt()
 						if r == late {
@@ -73,9 +67,7 @@ func namesOnly(t *testing.T, r int, err error, late int) {
 func TestCallTimeout(t *testing.T) {
 	for _, how := range []string{"Do", "Start and Wait", "receive", "started receive"} {
 		t.Run(how, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := local.New(2, executor.Config{CallTimeout: 250 * time.Millisecond})
-				defer w.Close()
+			inBubble(t, 2, executor.Config{CallTimeout: 250 * time.Millisecond}, func(t *testing.T, w *executor.World) {
 				runs := crossed(t, w, 0)
 				do(t, w, runs) // in time
 				began := time.Now()
@@ -118,11 +110,9 @@ func received(c *executor.Comm, watch bool, ctx context.Context) error {
 // Ranks that all receive from the next one are a deadlock: stall reports say so once, and
 // a deadline's error does. Receives that nobody waits for are nobody's trouble.
 func TestDeadlock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		const size = 4
-		var log lines
-		w := local.New(size, executor.Config{StallAfter: time.Second, Stalls: log.logger()})
-		defer w.Close()
+	var log lines
+	const size = 4
+	inBubble(t, size, executor.Config{StallAfter: time.Second, Stalls: log.logger()}, func(t *testing.T, w *executor.World) {
 		errs := ranks(t, w, func(ctx context.Context, r int) error {
 			if r == 0 {
 				var cancel context.CancelFunc
@@ -168,9 +158,7 @@ func TestDeadlock(t *testing.T) {
 
 // A receive that waits is in the recording until it ends.
 func TestRecordedTransfers(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(2, executor.Config{})
-		defer w.Close()
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		done := make(chan error)
 		go func() { done <- received(w.Endpoint(1).Comm(0), false, t.Context()) }()
 		time.Sleep(time.Second)

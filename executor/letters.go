@@ -8,15 +8,15 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// mostLetters bounds those that wait for one rank. What is lost is said again.
+// mostLetters bounds the letters waiting for one rank. A lost one is said again.
 const mostLetters = 16
 
-// lineTime is how long a connection stays for the next letter. An agreement is some of them each way, and
-// connecting takes longer than all else.
+// lineTime is how long a connection stays for the next letter. An agreement takes some of them each
+// way, and connecting takes longer than all else.
 const lineTime = 50 * time.Millisecond
 
-// sendBallot sends a message of an agreement. A rank that counts as lost may live: it must hear that
-// it is excluded.
+// sendBallot sends a message of an agreement. A rank counted as lost may live: it must hear of its
+// exclusion.
 func (c *control) sendBallot(to levels.Rank, n note) {
 	b := n.bytes()
 	if slices.Contains(c.job.CutOff(), to) || c.job.Send(to, ballotControl, b) != nil {
@@ -24,16 +24,14 @@ func (c *control) sendBallot(to levels.Rank, n note) {
 	}
 }
 
-// sendLetter sends a message over a connection of the letters to its rank, after those before it. Others' letters don't
-// wait for one to a host that is silent. One that waits, or was carried a moment ago, is not sent again.
+// sendLetter sends a message over a connection for letters to its rank, after those before it. A
+// silent host delays only the letters to it. A letter still waiting, or carried a moment ago, is
+// not sent again.
 func (c *control) sendLetter(to levels.Rank, b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ended.Load() {
 		return
-	}
-	if c.letters == nil {
-		c.letters = map[levels.Rank]*postbag{}
 	}
 	bag := c.letters[to]
 	if bag == nil {
@@ -50,25 +48,24 @@ func (c *control) sendLetter(to levels.Rank, b []byte) {
 	bag.signal()
 	if !bag.busy {
 		bag.busy = true
-		c.takers.Go(func() { c.carryLetters(to, bag) })
+		c.background.Go(func() { c.carryLetters(to, bag) })
 	}
 }
 
-// carryLetters carries the letters to one rank until there are none, over one connection as long as they follow each other.
+// carryLetters carries the letters to one rank until there are none, over one connection as long as
+// they follow each other.
 func (c *control) carryLetters(to levels.Rank, bag *postbag) {
 	var line net.Conn
 	for letter := c.nextLetter(bag, false); letter != nil; letter = c.nextLetter(bag, line != nil) {
-		var err error
+		e := errand{to, ballotControl, letter}
 		if line != nil {
-			err = writeErrand(line, errand{to, ballotControl, letter})
-		}
-		if line == nil || err != nil {
-			if line != nil {
-				line.Close()
+			if writeErrand(line, e) == nil {
+				continue
 			}
-			line, err = c.deliverBy(c.job.Recall, errand{to, ballotControl, letter})
+			line.Close()
 		}
-		if err != nil { // it may be tried again at once
+		var err error
+		if line, err = c.deliverBy(c.job.Recall, e); err != nil { // it may be tried again at once
 			c.mu.Lock()
 			bag.carried = bag.carried[:len(bag.carried)-1]
 			c.mu.Unlock()
@@ -79,13 +76,13 @@ func (c *control) carryLetters(to levels.Rank, bag *postbag) {
 	}
 }
 
-// nextLetter takes the letter that has waited longest; nil: there is none, and nobody carries any more. wait: it waits
-// for the next one a little.
+// nextLetter takes the letter with the longest wait; nil: there is none, and the carrier ends. With
+// wait it waits lineTime for the next one.
 func (c *control) nextLetter(bag *postbag, wait bool) []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if wait && len(bag.waiting) == 0 {
-		bag.drain() // of those that it has taken
+		bag.drain() // the signal of a letter taken already
 		c.mu.Unlock()
 		select {
 		case <-bag.more:

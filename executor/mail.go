@@ -7,38 +7,36 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Transfer is a point-to-point send or receive on its way. Messages between two
-// ranks with the same tag arrive in the order in which they were sent.
+// Transfer is a point-to-point send or receive on its way. Messages between two ranks with the same
+// tag arrive in the order of their sends.
 type Transfer struct {
 	ending
 	peer   levels.Rank // of the world; anyRank: a receive from any, without a message
 	tag    int32
 	buf    []byte
 	n      int
-	ticket uint32 // a send's: how many went to the peer; a receive's: how many this rank posted
-	// What stall reports need, while the program waits for it.
+	ticket uint32 // a send's: its number among those to the peer; a receive's: among all receives posted here
+	// For stall reports, while the program waits for it.
 	place   uint8 // in the recording; 0: none
 	reports uint8 // stall reports so far
-	since   int64 // see Endpoint.stallTime; 0: no tick has seen it wait
+	since   int64 // see Config.stallTime; 0: no tick has seen it wait
 }
 
-// anyRank is the peer of a receive that no message has been given to, and that takes one
-// of any rank.
+// anyRank is the peer of a receive from any rank, until it has a message.
 const anyRank levels.Rank = -1
 
 // Len returns the bytes received, after Wait.
 func (t *Transfer) Len() int { return t.n }
 
-// mail is the point-to-point transfers of a rank on a communicator that have not ended,
-// and the messages that no receive has asked for yet. A transfer is in one of its
-// fields, or among the engine's puts.
+// mail is a rank's open point-to-point transfers on a communicator, and its unclaimed messages. A
+// transfer is in one of its fields, or among the engine's puts.
 type mail struct {
-	came  queues[address, mailed]    // what no receive has asked for yet
-	recvs queues[address, *Transfer] // posted, without a message
-	wild  queues[int32, *Transfer]   // the same from any rank, by tag
-	given map[ticket]*Transfer       // receives whose bytes are on their way
-	sends map[ticket]*Transfer       // offered, waiting to be accepted
-	nth   uint64                     // messages that have come before their receive
+	unclaimed   queues[address, unclaimedMessage] // without a receive yet
+	recvs       queues[address, *Transfer]        // posted, without a message
+	anyRecvs    queues[int32, *Transfer]          // the same from any rank, by tag
+	movingRecvs map[ticket]*Transfer              // receives with bytes on their way
+	sends       map[ticket]*Transfer              // offered, waiting to be accepted
+	arrivals    uint64                            // messages kept so far
 }
 
 // earlyMessage came before its run, or before its pass.
@@ -48,40 +46,40 @@ type earlyMessage struct {
 	block int32
 }
 
-// mailed is a message that no receive has asked for yet.
-type mailed struct {
+// unclaimedMessage is a message without a receive yet.
+type unclaimedMessage struct {
 	earlyMessage
-	nth uint64 // such messages that came before it, from all ranks
+	order uint64 // messages kept before it, from all ranks
 }
 
-// address is what a receive asks for, and what a message says.
+// address is the sender and tag of a message.
 type address struct {
 	peer levels.Rank // of the world
 	tag  int32
 }
 
-// ticket is a transfer as its peer names it.
+// ticket is the peer's name for a transfer.
 type ticket struct {
 	peer levels.Rank // of the world
 	n    uint32
 }
 
 // hasOpen reports whether a transfer is on its way.
-func (m *mail) hasOpen() bool { return len(m.sends)+len(m.given)+m.recvs.n+m.wild.n > 0 }
+func (m *mail) hasOpen() bool { return len(m.sends)+len(m.movingRecvs)+m.recvs.n+m.anyRecvs.n > 0 }
 
 // keep keeps a message until a receive asks for it.
 func (m *mail) keep(at address, one earlyMessage) {
-	m.came.push(at, mailed{one, m.nth})
-	m.nth++
+	m.unclaimed.push(at, unclaimedMessage{one, m.arrivals})
+	m.arrivals++
 }
 
-// takeRecv removes the receive that a message is for, nil if there is none: of those from
-// its rank and those from any, the one posted first.
+// takeRecv removes the receive for a message, nil if there is none: of those from its rank and
+// those from any, the one posted first.
 func (m *mail) takeRecv(at address) *Transfer {
-	if m.wild.n > 0 {
-		one, free := m.recvs.first(at), m.wild.first(at.tag)
+	if m.anyRecvs.n > 0 {
+		one, free := m.recvs.first(at), m.anyRecvs.first(at.tag)
 		if free != nil && (one == nil || int32((*free).ticket-(*one).ticket) < 0) {
-			t, _ := m.wild.pop(at.tag)
+			t, _ := m.anyRecvs.pop(at.tag)
 			t.peer = at.peer
 			return t
 		}
@@ -90,17 +88,17 @@ func (m *mail) takeRecv(at address) *Transfer {
 	return t
 }
 
-// takeOldest removes the message with a tag that came first, from whatever rank: nobody who
-// sends much keeps others waiting.
-func (m *mail) takeOldest(tag int32) (one mailed, ok bool) {
+// takeOldest removes the oldest message with a tag, from any rank: nobody sending much keeps others
+// waiting.
+func (m *mail) takeOldest(tag int32) (one unclaimedMessage, ok bool) {
 	var from address
-	for at, all := range m.came.by {
-		if at.tag == tag && (!ok || all.First().nth < one.nth) {
+	for at, all := range m.unclaimed.by {
+		if at.tag == tag && (!ok || all.First().order < one.order) {
 			one, from, ok = *all.First(), at, true
 		}
 	}
 	if ok {
-		m.came.pop(from)
+		m.unclaimed.pop(from)
 	}
 	return one, ok
 }
@@ -113,7 +111,7 @@ func addTransfer(in *map[ticket]*Transfer, t *Transfer) {
 	(*in)[ticket{t.peer, t.ticket}] = t
 }
 
-// takeTransfer removes the transfer with a rank that has a ticket, nil if it is gone.
+// takeTransfer removes the transfer with a peer's ticket, nil if it is gone.
 func takeTransfer(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transfer {
 	t := from[ticket{peer, n}]
 	delete(from, ticket{peer, n})
@@ -123,11 +121,11 @@ func takeTransfer(from map[ticket]*Transfer, peer levels.Rank, n uint32) *Transf
 // queues are first-in first-out queues by key. The zero value is empty.
 type queues[K comparable, T any] struct {
 	by    map[K]*wire.Fifo[T] // none is empty
-	spare []*wire.Fifo[T]     // that have been
+	spare []*wire.Fifo[T]     // empty ones, for reuse
 	n     int                 // in all of them
 }
 
-// maxSpare bounds the empty queues that are kept, and the room in each.
+// maxSpare bounds the empty queues kept, and the room in each.
 const maxSpare = 16
 
 // push appends an item to the queue of a key.
@@ -147,9 +145,6 @@ func (q *queues[K, T]) push(k K, item T) {
 	f.Push(item)
 	q.n++
 }
-
-// has reports whether there is one with that key.
-func (q *queues[K, T]) has(k K) bool { return q.by[k] != nil }
 
 // first returns the oldest with a key, nil if there is none. It is good until the next change.
 func (q *queues[K, T]) first(k K) *T {
@@ -177,7 +172,7 @@ func (q *queues[K, T]) pop(k K) (item T, ok bool) {
 	return item, true
 }
 
-// all returns those of all queues, each in its order. Nothing may be added or removed
+// all returns the items of all queues, each queue in its order. Nothing may be added or removed
 // meanwhile.
 func (q *queues[K, T]) all() iter.Seq[*T] {
 	return func(yield func(*T) bool) {
@@ -191,7 +186,7 @@ func (q *queues[K, T]) all() iter.Seq[*T] {
 	}
 }
 
-// drop removes those that f picks.
+// drop removes the items picked by f.
 func (q *queues[K, T]) drop(f func(T) bool) {
 	for k, one := range q.by {
 		before := one.Len()

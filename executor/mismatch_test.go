@@ -8,13 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
@@ -49,17 +47,10 @@ func disagree(t failer, jobs []job, pick func(rank int) int) []error {
 	var guards []guarded
 	for r := range runs {
 		j := jobs[pick(r)]
-		b, err := j.compile(levels.Rank(r))
-		if err != nil {
-			t.Fatal(err)
-		}
 		needSend, needRecv := j.request.Buffers(levels.Rank(r), w.Size())
 		send, recv := newGuarded(needSend), newGuarded(needRecv)
 		guards = append(guards, send, recv)
-		b.Send, b.Recv = send.buf, recv.buf
-		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(0), send.buf, recv.buf)
 	}
 	errs := ranks(t, w, func(ctx context.Context, r int) error {
 		err := runs[r].Do(ctx)
@@ -216,9 +207,7 @@ func TestMismatchWithoutSteps(t *testing.T) {
 	for _, comesLast := range []bool{false, true} {
 		for odd := range 3 {
 			t.Run(fmt.Sprintf("rank=%d/last=%v", odd, comesLast), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					w := local.New(3, executor.Config{})
-					defer w.Close()
+				inBubble(t, 3, executor.Config{}, func(t *testing.T, w *executor.World) {
 					none := job{w, h, sum(0), p}.bind(t, nil, make([][]byte, 3))
 					ten := job{w, h, sum(10), p}.bind(t, nil, raws(numbers(3, 10)))
 					errs := ranks(t, w, func(ctx context.Context, r int) error {

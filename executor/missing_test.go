@@ -10,7 +10,6 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -20,10 +19,8 @@ import (
 // has its open step.
 func TestMissingRanks(t *testing.T) {
 	const absent = 2
-	synctest.Test(t, func(t *testing.T) {
-		var log lines
-		w := local.New(6, executor.Config{StallAfter: time.Second, Stalls: log.logger()})
-		defer w.Close()
+	var log lines
+	inBubble(t, 6, executor.Config{StallAfter: time.Second, Stalls: log.logger()}, func(t *testing.T, w *executor.World) {
 		h, p := parse(t, "6", "shape=flat,fs=all,w=1,s=adapt/chain")
 		runs := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(6, 3)))
 		done := make(chan error, 6)

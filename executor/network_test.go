@@ -18,10 +18,7 @@ import (
 // A link serves one message after the other in each direction; both ends of a
 // message must be free; inside a node there is no link.
 func TestNetworkDue(t *testing.T) {
-	h, err := levels.Parse("3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, _ := parse(t, "3x2", "")
 	const ms = time.Millisecond
 	n := local.NewNetwork(h, 1e6, 5*ms) // a byte per microsecond
 	now := time.Now()
@@ -47,10 +44,7 @@ func TestNetworkDue(t *testing.T) {
 
 // Messages of one pair stay in order on a shaped link, and take their time.
 func TestShapedTransfers(t *testing.T) {
-	h, err := levels.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, _ := parse(t, "2x1", "")
 	const rate, n, size = 100e6, 40, 50_000
 	w := newShaped(t, 2, executor.Config{}, local.NewNetwork(h, rate, 300*time.Microsecond))
 	begin := time.Now()

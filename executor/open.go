@@ -11,14 +11,13 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// New makes a world, which exists until Close. Each rank of this process has a port;
-// without a control plane all ranks do. The world owns the control plane from then on and
-// closes it.
+// New makes a world; it exists until Close. Each rank of this process has a port, and without a
+// control plane all ranks do. From then on the world owns the control plane and closes it.
 func New(config Config, s Setup) (*World, error) {
-	w := &World{config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget), endpoints: make([]*Endpoint, s.Size), spin: s.Spin, stop: s.Stop, asking: make(chan struct{}, 1), looked: map[CommID]time.Time{}}
-	all := make([]levels.Rank, s.Size)
-	for r := range all {
-		all[r] = levels.Rank(r)
+	w := &World{
+		config: config.withDefaults(), limits: flow.NewLimits(config.EagerMax, config.EagerBudget),
+		endpoints: make([]*Endpoint, s.Size), spin: s.Spin, stop: s.Stop,
+		askTurn: make(chan struct{}, 1), lastSearch: map[CommID]time.Time{}, retained: map[CommID]int{},
 	}
 	for _, p := range s.Ports {
 		switch {
@@ -38,6 +37,7 @@ func New(config Config, s Setup) (*World, error) {
 	if err := w.complete(s); err != nil {
 		return nil, err
 	}
+	all := w.everyRank()
 	w.eachLocal(func(e *Endpoint) { e.ensureComm(0).defineMembers(all) })
 	return w, nil
 }
@@ -58,29 +58,27 @@ func (w *World) complete(s Setup) error {
 	return nil
 }
 
-// SetSpin changes how often a rank that waits yields before it sleeps, see [Setup]. It
-// may be called until the first run.
+// SetSpin changes the number of yields before a waiting rank sleeps, see [Setup]. It may be called
+// until the first run.
 func (w *World) SetSpin(n int) {
-	w.eachLocal(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+	w.eachLocked(func(e *Endpoint) {
 		w.spin = n
 	})
 }
 
-// Listen lets a world hear its control plane. Connections for [World.Take] may come as
-// soon as the world is made.
+// Listen lets a world hear its control plane. Connections for [World.Take] may come as soon as the
+// world is made.
 func (w *World) Listen() { w.control.begin() }
 
-// Take takes over a connection that a rank has dialled with [NotePurpose].
+// Take takes over a connection dialled by a rank with [NotePurpose].
 func (w *World) Take(from levels.Rank, c net.Conn) { w.control.acceptNote(from, c) }
 
-// Abandon ends the engines of a world that could not be completed: of what Close does, no
-// rank is told and neither Setup.Stop nor the control plane's Close is called.
+// Abandon ends the engines of a world without completing it. Unlike Close it tells no rank, and
+// calls neither Setup.Stop nor the control plane's Close.
 func (w *World) Abandon() { w.eachLocal((*Endpoint).stopDriving) }
 
-// Hold calls f with the engine's lock held, as the methods of its link are called. A link
-// that has to end, or learns something by itself, uses it.
+// Hold calls f with the engine's lock held, as the methods of its link are called. Links use it
+// when they have to end, or learn something by themselves.
 func (e *Endpoint) Hold(f func(s wire.Sink)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

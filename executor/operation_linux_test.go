@@ -65,14 +65,7 @@ func misbehave(t *testing.T, w *executor.World, h *levels.Topology, how string, 
 			}
 			return a + b
 		})
-		b, err := j.compile(levels.Rank(r))
-		if err != nil {
-			t.Fatal(err)
-		}
-		b.Recv = raw(make([]int32, 3))
-		if runs[r], err = w.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
-			t.Fatal(err)
-		}
+		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(0), nil, raw(make([]int32, 3)))
 		bars[r] = barrierOn(t, makeComm(t, w.Endpoint(levels.Rank(r)), 3, everyone(w)))
 	}
 	errs := ranks(t, w, func(ctx context.Context, r int) (err error) {

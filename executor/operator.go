@@ -3,22 +3,25 @@ package executor
 import (
 	"errors"
 	"sync"
+
+	"github.com/tierflow/tierflow/executor/kernel"
 )
 
-// operator runs a rank's operations of callers, on a goroutine of its own. It takes a piece
-// at a time from who holds the engine's lock.
+// operator runs callers' operations for a rank, on a goroutine of its own. The holder of the
+// engine's lock gives it a piece at a time.
 type operator struct {
 	pieces   chan piece // closed by World.Close
-	problems chan any   // what came of each piece: what the operation panicked with, or errExited, or nil
+	problems chan any   // the outcome of each piece: the operation's panic, errExited, or nil
 }
 
 // piece is the operands of an operation.
 type piece struct {
-	run       *Run
+	world     *World
+	do        kernel.Func
 	dst, a, b []byte
 }
 
-// startOperator starts one, which running counts.
+// startOperator starts an operator, counted by running.
 func startOperator(running *sync.WaitGroup) *operator {
 	o := &operator{make(chan piece), make(chan any)}
 	running.Go(func() { // World.Close waits for it
@@ -41,10 +44,10 @@ func (o *operator) combineNext() (more bool) {
 		}
 		o.problems <- problem
 	}()
-	p.run.combine(p.dst, p.a, p.b)
+	p.world.combine(p.do, p.dst, p.a, p.b)
 	problem = nil
 	return true
 }
 
-// errExited is how a step fails whose operation ended the goroutine.
+// errExited is the failure of a step after its operation ended the goroutine.
 var errExited = errors.New("the operation ended its goroutine, as runtime.Goexit and FailNow of a test do")

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -29,6 +30,16 @@ func TestPostbag(t *testing.T) {
 type lineJob struct {
 	ControlPlane
 	made chan net.Conn // the readers' ends
+	// silent reports whether Dial to a rank gets no answer. nil: all answer.
+	silent func(to levels.Rank) bool
+}
+
+func (j *lineJob) Dial(ctx context.Context, to levels.Rank, _ uint8) (net.Conn, error) {
+	if j.silent != nil && j.silent(to) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return j.Recall(ctx, to, 0)
 }
 
 func (j *lineJob) Recall(context.Context, levels.Rank, uint8) (net.Conn, error) {
@@ -40,7 +51,7 @@ func (j *lineJob) Recall(context.Context, levels.Rank, uint8) (net.Conn, error) 
 // Letters that follow each other come over one connection, which is closed soon after the last one.
 func TestLettersShareALine(t *testing.T) {
 	j := &lineJob{made: make(chan net.Conn, 3)}
-	c := &control{job: j}
+	c := newControl(nil, j, 0)
 	c.sendLetter(1, []byte("vote"))
 	line := <-j.made
 	for _, next := range []string{"accepted", "decide", ""} {
@@ -58,8 +69,52 @@ func TestLettersShareALine(t *testing.T) {
 	if rest, err := io.ReadAll(line); err != nil || !bytes.Equal(rest, nil) {
 		t.Errorf("%q, %v behind the last letter", rest, err)
 	}
-	c.takers.Wait()
+	c.background.Wait()
 	if len(j.made) > 0 {
 		t.Error("another connection was made")
 	}
+}
+
+// Errands to one rank come in order, and wait for no other rank that is silent.
+func TestErrandsPassASilentRank(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &lineJob{made: make(chan net.Conn), silent: func(to levels.Rank) bool { return to == 1 }}
+		c := newControl(nil, j, 0)
+		began := time.Now()
+		for i := range byte(3) {
+			c.addErrand(errand{1, i, nil})
+			c.addErrand(errand{2, i, nil})
+		}
+		for want := range byte(3) {
+			got := make([]byte, 5)
+			if _, err := io.ReadFull(<-j.made, got); err != nil || got[4] != want {
+				t.Errorf("errand %d, %v; want %d", got[4], err, want)
+			}
+		}
+		if took := time.Since(began); took > 0 {
+			t.Errorf("the last one came after %v; the silent rank took %v", took, errandTime)
+		}
+		c.deliverErrands(t.Context())
+		if took := time.Since(began); took != 3*errandTime || len(c.errands) > 0 {
+			t.Errorf("the silent rank was given up after %v, with %d left", took, len(c.errands))
+		}
+	})
+}
+
+// However many ranks are silent, leaving the job takes no more than the errands on their way.
+func TestErrandsEndWithTheJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &lineJob{silent: func(levels.Rank) bool { return true }}
+		c := newControl(nil, j, 0)
+		for to := range levels.Rank(10 * mostCarriers) {
+			c.addErrand(errand{to, 0, nil})
+		}
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), errandTime/2)
+		defer cancel()
+		c.deliverErrands(ctx)
+		if took := time.Since(began); took != errandTime {
+			t.Errorf("it took %v, want %v", took, errandTime)
+		}
+	})
 }

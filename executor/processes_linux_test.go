@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
+	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
@@ -259,21 +260,11 @@ func (j *paperJob) Lives(ctx context.Context, peer levels.Rank) bool { return !j
 
 // DialUnix connects over a pair of sockets.
 func (j *paperJob) DialUnix(ctx context.Context, peer levels.Rank, purpose uint8) (*net.UnixConn, error) {
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	mine, theirs, err := wiretest.UnixConns()
 	if err != nil {
 		return nil, err
 	}
-	var ends [2]*net.UnixConn
-	for i, fd := range fds {
-		f := os.NewFile(uintptr(fd), "pair")
-		c, err := net.FileConn(f)
-		f.Close()
-		if err != nil {
-			return nil, err
-		}
-		ends[i], _ = c.(*net.UnixConn)
-	}
-	return ends[0], j.hand(ctx, peer, purpose, ends[1])
+	return mine, j.hand(ctx, peer, purpose, theirs)
 }
 
 // hand gives the peer its end of a connection.
@@ -397,65 +388,56 @@ func (p *Processes) Congestions() (all []string, err error) {
 	return all, err
 }
 
-// firstTold is a control plane that looks at an engine whenever something is broadcast.
-type firstTold struct {
+// hooked is a control plane with functions around its broadcasts, and one behind LetOut.
+type hooked struct {
 	executor.ControlPlane
-	look func()
+	before, after, out func()
 }
 
-func (f firstTold) Broadcast(kind uint8, payload []byte) error {
-	f.look()
-	return f.ControlPlane.Broadcast(kind, payload)
+func (h hooked) Broadcast(kind uint8, payload []byte) error {
+	h.before()
+	defer h.after()
+	return h.ControlPlane.Broadcast(kind, payload)
 }
 
-// BrokenBeforeTold counts, from now on, what rank broadcasts about its communicator of
-// all ranks when that is already broken on the rank itself.
+func (h hooked) LetOut() {
+	h.ControlPlane.LetOut()
+	h.out()
+}
+
+// hook puts functions around the control plane of a rank, from now on; nil: none.
+func (p *Processes) hook(rank levels.Rank, before, after, out func()) {
+	h := hooked{before: before, after: after, out: out}
+	for _, f := range []*func(){&h.before, &h.after, &h.out} {
+		if *f == nil {
+			*f = func() {}
+		}
+	}
+	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane {
+		h.ControlPlane = c
+		return h
+	})
+}
+
+// BrokenBeforeTold counts, from now on, a rank's broadcasts, and those about its communicator of
+// all ranks with the rank's own end already broken.
 func (p *Processes) BrokenBeforeTold(rank levels.Rank) (broken, told *atomic.Int64) {
 	broken, told = new(atomic.Int64), new(atomic.Int64)
 	e := p.Endpoint(rank)
-	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane {
-		return firstTold{c, func() {
-			told.Add(1)
-			if e.Comm(0).Failed() {
-				broken.Add(1)
-			}
-		}}
-	})
+	p.hook(rank, func() {
+		told.Add(1)
+		if e.Comm(0).Failed() {
+			broken.Add(1)
+		}
+	}, nil, nil)
 	return broken, told
 }
 
-// afterTold is a control plane that calls a function after each broadcast.
-type afterTold struct {
-	executor.ControlPlane
-	then func()
-}
+// AfterTold calls then after each broadcast of a rank, from now on.
+func (p *Processes) AfterTold(rank levels.Rank, then func()) { p.hook(rank, nil, then, nil) }
 
-func (a afterTold) Broadcast(kind uint8, payload []byte) error {
-	err := a.ControlPlane.Broadcast(kind, payload)
-	a.then()
-	return err
-}
-
-// AfterTold calls then whenever a rank has broadcast something, from now on.
-func (p *Processes) AfterTold(rank levels.Rank, then func()) {
-	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane { return afterTold{c, then} })
-}
-
-// letOut is a control plane that calls a function when what was sent has left.
-type letOut struct {
-	executor.ControlPlane
-	then func()
-}
-
-func (l letOut) LetOut() {
-	l.ControlPlane.LetOut()
-	l.then()
-}
-
-// WhenOut calls then whenever a rank has waited until what it sent has left, from now on.
-func (p *Processes) WhenOut(rank levels.Rank, then func()) {
-	executor.Listening(p.worlds[rank], func(c executor.ControlPlane) executor.ControlPlane { return letOut{c, then} })
-}
+// WhenOut calls then after each LetOut of a rank, from now on.
+func (p *Processes) WhenOut(rank levels.Rank, then func()) { p.hook(rank, nil, nil, then) }
 
 // lateTold is a control plane whose broadcasts arrive later, in order.
 type lateTold struct {

@@ -6,13 +6,13 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// looksPerClock is how many idle looks a driver with [Config.Progress] takes between two
-// looks at the clock, at its context and at what has stalled.
+// looksPerClock is the number of idle looks between two looks at the clock, at the context and at
+// stalls, for a driver with [Config.Progress].
 const looksPerClock = 64
 
-// lendThread calls Config.Progress in place of a sleep: nothing would wake a rank for what
-// the other library is waiting for. idle counts the looks since there was something to do.
-// The lock is held before and after, but not meanwhile.
+// lendThread calls Config.Progress in place of a sleep: the other library's events would not wake a
+// rank. idle counts the looks since there was something to do. The lock is held before and after,
+// but not meanwhile.
 func (e *Endpoint) lendThread(idle int) {
 	e.mu.Unlock()
 	e.world.config.Progress()
@@ -23,8 +23,8 @@ func (e *Endpoint) lendThread(idle int) {
 	}
 	e.flight.Tick()
 	e.pause()
-	if now := time.Now(); now.Sub(e.looked) >= wire.Tick {
-		e.looked = now
+	if now := time.Now(); now.Sub(e.lastLook) >= wire.Tick {
+		e.lastLook = now
 		e.lookAround()
 	}
 }

@@ -11,14 +11,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// isShared reports whether a span is where the node's other ranks can read it.
-func (r *Run) isShared(s tasks.Span) bool {
-	return r.comm.e.memory.Readable(r.address(s))
-}
+// isShared reports whether the node's other ranks can read a span.
+func (p *running) isShared(m wire.Memory, s tasks.Span) bool { return m.Readable(p.address(s)) }
 
 // shareStep makes a span readable, by a copy if need be.
 func (r *Run) shareStep(id dag.ID, s *submodules.Step) {
-	if r.isShared(s.A) {
+	if r.isShared(r.comm.e.memory, s.A) {
 		r.endStep(id)
 		return
 	}
@@ -29,10 +27,10 @@ func (r *Run) shareStep(id dag.ID, s *submodules.Step) {
 // copyBytes is a copy as a reduction of one operand.
 func copyBytes(dst, a, _ []byte) { copy(dst, a) }
 
-// notifyStep tells a peer that a step was reached, and where the exposed memory is.
+// notifyStep tells a peer that a step was reached, and the address of the exposed memory.
 func (r *Run) notifyStep(id dag.ID, s *submodules.Step) {
 	exposed := s.A
-	if s.B.Region != 0 && !r.isShared(s.A) {
+	if s.B.Region != 0 && !r.isShared(r.comm.e.memory, s.A) {
 		exposed = s.B
 	}
 	m := r.message(wire.Notify, s)
@@ -42,17 +40,16 @@ func (r *Run) notifyStep(id dag.ID, s *submodules.Step) {
 	r.endStep(id)
 }
 
-// bounceBuffer returns where the first or the second operand of a reduction passes
-// through if it lies in another process.
-func (e *Endpoint) bounceBuffer(i int) []byte {
-	if e.bounces[i] == nil {
-		e.bounces[i] = make([]byte, chunk)
+// buffer returns the memory for an operand, made at its first use.
+func (b *bounces) buffer(i int) []byte {
+	if b[i] == nil {
+		b[i] = make([]byte, chunk)
 	}
-	return e.bounces[i]
+	return b[i]
 }
 
-// operand returns a part of a span, the i-th of a step. Bytes of another process are
-// read into a bounce buffer first, or straight into dst if there is one.
+// operand returns a part of a span, the i-th of a step. Bytes of another process are read into a
+// bounce buffer first, or straight into dst if there is one.
 func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, error) {
 	if s.Len == 0 {
 		return nil, nil
@@ -69,17 +66,16 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		return r.span(s)[off : off+n], nil
 	}
 	if dst == nil {
-		dst = e.bounceBuffer(i)[:n]
+		dst = e.bounces.buffer(i)[:n]
 	}
 	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
-		e.addSuspect(r.comm, from, fmt.Errorf("its memory can't be read: %w", err))
+		e.addSuspect(r.comm, from, 0, fmt.Errorf("its memory can't be read: %w", err))
 		return nil, errUnread
 	}
 	return dst, nil
 }
 
-// isIntact reports, after a peer's memory was read, whether the peer was still in the
-// run.
+// isIntact reports, after a read of a peer's memory, whether the peer was still in the run.
 func (r *Run) isIntact(s tasks.Span) (peer levels.Rank, ok bool) {
 	if s.Region != tasks.Peer {
 		return 0, true
@@ -94,25 +90,25 @@ const (
 	firstPace   = 1 << 10
 )
 
-// paceTime is how long a piece may keep the engine from looking at its links.
+// paceTime is how long a piece may keep the engine from its links.
 const paceTime = 100 * time.Microsecond
 
-// keepPace changes how many bytes the caller's operation combines at a time, after n of
+// keepPace changes the number of bytes combined at a time by the caller's operation, after n of
 // them took so long.
-func (r *Run) keepPace(n int64, took time.Duration) {
+func (p *running) keepPace(n int64, took time.Duration) {
 	switch {
 	case took > 2*paceTime:
 		for ; took > paceTime && n > slowestPace; took /= 2 {
 			n /= 2
 		}
-		r.pace = max(slowestPace, n/slowestPace*slowestPace)
-	case took < paceTime/2 && n == r.pace:
-		r.pace = min(chunk, 2*n)
+		p.pace = max(slowestPace, n/slowestPace*slowestPace)
+	case took < paceTime/2 && n == p.pace:
+		p.pace = min(chunk, 2*n)
 	}
 }
 
-// doInChunks does a copy or a reduction piece by piece. In between it looks at the link
-// and lets others break the communicator.
+// doInChunks does a copy or a reduction piece by piece. In between it polls the link and lets
+// others break the communicator.
 func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	e, total := r.comm.e, s.A.Len
 	user := r.b.User && s.Kind == submodules.ReduceStep
@@ -153,7 +149,7 @@ func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte
 	}
 	for _, operand := range [2]tasks.Span{s.A, s.B} {
 		if peer, ok := r.isIntact(operand); !ok {
-			e.addSuspect(r.comm, r.comm.ranks[peer], errLeft) // and the step never ends
+			e.addSuspect(r.comm, r.comm.ranks[peer], 0, errLeft) // and the step never ends
 			return
 		}
 	}

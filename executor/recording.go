@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// Recording returns a copy of what the rank did last, nil if nothing is recorded.
+// Recording returns a copy of the rank's last events, nil if nothing is recorded.
 func (e *Endpoint) Recording() *flight.Recording {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -19,15 +19,13 @@ func (e *Endpoint) Recording() *flight.Recording {
 	return e.flight.Recording(name)
 }
 
-// Record lets the ranks of this process record to files, which outlive it even if
-// it is killed: path, in which %r is the rank. It must be there if the job has
-// several ranks. What was recorded before is lost. An existing file is replaced
-// if it is a recording, and an error else.
+// Record lets the ranks of this process record to files; these outlive it even if it is killed. In
+// path %r stands for the rank, and must be there if the job has several ranks. Earlier events are
+// lost. An existing file is replaced if it is a recording, and an error else.
 //
-// While another world of this process records to the same path, the second one's
-// files end in .w2, the third one's in .w3, and so on. Processes that make worlds
-// in the same order therefore call the files of one world alike, and no rank
-// writes over what another one records.
+// While another world of this process records to the same path, the second one's files end in .w2,
+// the third one's in .w3, and so on. So processes making worlds in the same order call the files of
+// one world alike, and no rank overwrites another one's recording.
 func (w *World) Record(path string) error {
 	if w.Size() > 1 && !strings.Contains(path, "%r") {
 		return fmt.Errorf("recorder file %q: %d ranks need a file each; write %%r where the rank goes", path, w.Size())
@@ -42,30 +40,26 @@ func (w *World) Record(path string) error {
 	}
 	w.recordsTo.release()
 	w.recordsTo = recorderPaths.take(path)
-	var first error
-	w.eachLocal(func(e *Endpoint) {
-		if first != nil {
-			return
+	for _, e := range w.endpoints {
+		if e == nil {
+			continue
 		}
 		ring, err := flight.Create(w.recordsTo.file(e.rank), int(e.rank), w.Size(), w.config.RecorderEvents)
 		if err != nil {
-			first = err
-			return
+			return err
 		}
 		e.mu.Lock()
-		defer e.mu.Unlock()
 		e.flight = ring
-	})
-	return first
+		e.mu.Unlock()
+	}
+	return nil
 }
 
-// endRecordings writes into the files that the ranks have left in good order. The
-// world's lock is held.
+// endRecordings marks the recordings as ended by Close, and frees their path. The world's lock is
+// held.
 func (w *World) endRecordings() error {
 	var errs []error
-	w.eachLocal(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+	w.eachLocked(func(e *Endpoint) {
 		errs = append(errs, e.flight.Close())
 	})
 	w.recordsTo.release()

@@ -10,17 +10,20 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// A link between two nodes may break while both ranks live: a connection is reset, a cable is out for some
-// time. Nobody knows then what has arrived. What the system has taken of a payload is the program's
-// again, so it can't be sent once more. The two ranks break all communicators that they share and
-// begin anew: a fresh connection, fresh budgets, no message of before. Nobody is lost, so
-// [Comm.Shrink] goes on with all. Links are numbered. Each rank renews a number once, whoever notices.
+// A link between two nodes may break while both ranks live: a connection is reset, a cable is out
+// for some time. Nobody knows then how much has arrived. Bytes of a payload taken by the system
+// belong to the program again, so they can't be sent once more. The two ranks break all
+// communicators they share and begin anew: a fresh connection, fresh budgets, no earlier message.
+// Nobody is lost, so [Comm.Shrink] goes on with all. Links are numbered. Each rank renews a number
+// once, no matter if both ends notice the break.
 //
-// No message of a communicator that is whole is lost or comes out of order: whoever renews a link has broken
-// all that used the old one, and told so. Old connections are closed, and none is taken for a new link.
+// In a whole communicator no message is lost or comes out of order: a rank renewing a link has
+// broken all communicators on the old one, and told so. Old connections are closed, and none is
+// taken for a new link.
 
-// silentTime is how long a rank whose connection broke may be out of reach and still count as living: as
-// long as the control plane waits for a silent host. knockPause is the time between two attempts.
+// silentTime is how long a rank may be out of reach after its connection broke and still count as
+// living: as long as the control plane waits for a silent host. knockPause is the time between two
+// attempts.
 const (
 	silentTime = 8 * time.Second
 	knockPause = 100 * time.Millisecond
@@ -57,8 +60,8 @@ func (e *Endpoint) isUnclear(s suspect) bool {
 
 // lose counts a suspect as lost. The lock is held.
 func (e *Endpoint) lose(s suspect) {
-	e.blameEverywhere(s.comm, s.rank, s.err)
-	if s.comm == nil { // its link is told of once
+	e.comms.blameEverywhere(s.comm, s.rank, s.err)
+	if s.comm == nil { // its link is reported once
 		e.noteLost(s.rank, s.err)
 	}
 }
@@ -71,8 +74,9 @@ func (e *Endpoint) linkNumber(rank levels.Rank) (number uint32, ok bool) {
 	return 0, false
 }
 
-// RenewLink breaks what this rank shares with another one, which lives. Then it makes their link anew and gives it a
-// number. It does nothing if the link has that already. Any goroutine may call it.
+// RenewLink breaks the communicators shared with another, living rank. Then it makes the link to it
+// anew and gives it a number. It does nothing if the link has this number already. Any goroutine
+// may call it.
 func (e *Endpoint) RenewLink(peer levels.Rank, number uint32, cause error) {
 	err := fmt.Errorf("%w: it and rank %d of the world: %w", ErrLink, e.rank, cause)
 	for told := false; ; told = true {
@@ -103,40 +107,41 @@ func (e *Endpoint) RenewLink(peer levels.Rank, number uint32, cause error) {
 	}
 }
 
-// beginAnew makes the link to a rank a new one. Nothing that this rank shares with it is whole. The lock is held.
+// beginAnew makes the link to a rank a new one. All communicators shared with the rank are broken.
+// The lock is held.
 func (e *Endpoint) beginAnew(peer levels.Rank, number uint32) {
 	e.link.(wire.Renewer).Renew(peer, number, e.ears())
 	p := &e.peers[peer]
-	p.Pair.Renew(e.keptOf(peer))
-	p.said, p.heard, p.landing = 0, 0, landing{}
+	p.Pair.Renew(e.comms.sumCharged(peer, &e.store))
+	p.outTicket, p.inTicket, p.landing = 0, 0, landing{}
 	if log := e.world.config.Log; log != nil {
 		log.Warn("connection made anew", "rank", e.rank, "peer", peer, "number", number)
 	}
 }
 
-// keptOf returns what this rank keeps of messages that another one has charged, bytes: of communicators
-// that it hasn't made yet, or that the other one has left.
-func (e *Endpoint) keptOf(peer levels.Rank) (bytes int64) {
+// sumCharged returns the bytes kept here and charged by another rank: of communicators not made here
+// yet, or left by the other one.
+func (t commTable) sumCharged(peer levels.Rank, store *blocks) (bytes int64) {
 	count := func(from levels.Rank, k wire.Kind, block int32) {
 		if from == peer && (k == wire.Eager || k == wire.Tagged) {
-			bytes += int64(len(e.store.get(block))) + flow.Overhead
+			bytes += int64(len(store.get(block))) + flow.Overhead
 		}
 	}
-	for _, c := range e.comms {
-		for i := range c.early {
-			count(c.early[i].from, c.early[i].Kind, c.early[i].block)
+	for _, c := range t {
+		for i := range c.earlyMessages {
+			count(c.earlyMessages[i].from, c.earlyMessages[i].Kind, c.earlyMessages[i].block)
 		}
-		for m := range c.came.all() {
+		for m := range c.unclaimed.all() {
 			count(m.from, m.Kind, m.block)
 		}
-	}
-	for _, r := range e.runs {
-		r.eachKept(func(from levels.Rank, block int32) { count(from, wire.Eager, block) })
+		for _, r := range c.runs {
+			r.eachPayload(func(from levels.Rank, block int32) { count(from, wire.Eager, block) })
+		}
 	}
 	return bytes
 }
 
-// tellRenewal tells a rank that the link between it and this one gets a number.
+// tellRenewal tells a rank the new number of the link between it and this one.
 func (c *control) tellRenewal(to levels.Rank, number uint32, cause error) {
 	n := failureNote(c.me, cause)
 	n.Seq = number

@@ -53,10 +53,7 @@ func TestBrokenConnections(t *testing.T) {
 	seeds(t, 12, func(t testing.TB, seed uint64) {
 		draw := rand.New(rand.NewPCG(seed, 0))
 		topo := []string{"2x1", "2x2", "3x2", "4x1", "3x1"}[draw.IntN(5)]
-		h, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, _ := parse(t, topo, "")
 		config := proc.Config{Config: executor.Config{EagerBudget: []int64{0, 300}[draw.IntN(2)]}}
 		p := openProcesses(t, h, config, nil)
 		defer closeProcesses(t, p)
@@ -99,13 +96,7 @@ func (b *unplugged) live(ctx context.Context, t testing.TB, h *levels.Topology, 
 	sum := sumOn(t, comm, h, b.plan, numbers)
 	c := &casualties{}
 	for round := 0; ; round++ {
-		numbers[0], numbers[1] = 1<<me, 0
-		for i := 2; i < b.count; i++ {
-			numbers[i] = int64(me) * int64(i)
-		}
-		if b.enough.Load() {
-			numbers[1] = 1
-		}
+		fillNumbers(numbers, me, b.enough.Load())
 		err := sum.Do(ctx)
 		if err == nil {
 			if err = c.check(comm, numbers); err != nil {
@@ -149,33 +140,22 @@ func passAround(ctx context.Context, c *executor.Comm, round int) error {
 	}
 	buf := make([]byte, 1<<15)
 	for i := range messages {
-		r, err := c.Recv(ctx, (c.Rank()+levels.Rank(n)-1)%levels.Rank(n), 7, buf)
-		if err == nil {
-			err = r.Wait(ctx)
-		}
+		size, err := recvOn(ctx, c, (c.Rank()+levels.Rank(n)-1)%levels.Rank(n), 7, buf)
 		if err != nil {
 			return err
 		}
 		var of, at int
-		if _, err := fmt.Sscanf(string(buf[40<<(i*2):r.Len()]), "%d %d", &of, &at); err != nil || at != i {
-			return fmt.Errorf("%w: message %d is %q (%v)", errWrong, i, buf[:r.Len()], err)
+		if _, err := fmt.Sscanf(string(buf[40<<(i*2):size]), "%d %d", &of, &at); err != nil || at != i {
+			return fmt.Errorf("%w: message %d is %q (%v)", errWrong, i, buf[:size], err)
 		}
 	}
-	for _, s := range sends {
-		if err := s.Wait(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
+	return waitAll(ctx, sends)
 }
 
 // What came before a connection broke, for a communicator that this rank makes only later, is kept. Nobody
 // gives its budget back twice.
 func TestBrokenConnectionKeepsEarly(t *testing.T) {
-	h, err := levels.Parse("2x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h, _ := parse(t, "2x1", "")
 	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: 2000}}, nil)
 	defer closeProcesses(t, p)
 	sent, brought := make(chan struct{}), make(chan struct{})
@@ -219,11 +199,7 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 			if r == 1 && round == 50 {
 				late, buf := makeComm(t, e, 1, everyone(p.World)), make([]byte, 10)
 				for range 3 {
-					one, err := late.Recv(ctx, 0, 1, buf)
-					if err == nil {
-						err = one.Wait(ctx)
-					}
-					if err != nil || string(buf[:one.Len()]) != "early" {
+					if n, err := recvOn(ctx, late, 0, 1, buf); err != nil || string(buf[:n]) != "early" {
 						return fmt.Errorf("%q, %w", buf, err)
 					}
 				}

@@ -13,9 +13,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Binding is what a run is made of: programs and the memory they work on.
+// Binding is the input of a run: programs and the memory they work on.
 type Binding struct {
-	// Compiled is what this rank runs. Ranks compare its digest.
+	// Compiled is this rank's part. Ranks compare its digest.
 	submodules.Compiled
 	// Send and Recv are the caller's buffers. They must stay where they are and
 	// must not be touched between Start and the end of the run.
@@ -24,23 +24,23 @@ type Binding struct {
 	Kernel kernel.Func
 	// User says that Kernel calls a caller's function, which may panic.
 	User bool
-	// Urgency orders runs that could go on: the largest goes first. Of equal ones it is the first
-	// start. Ranks may differ in it.
+	// Urgency orders runs ready to go on: the largest goes first, among equals the first start.
+	// Ranks may differ in it.
 	Urgency int32
-	// Request is for errors. Where those of two ranks read the same, the rest says what
-	// differs; all of it goes into the digest.
+	// Request is for errors. Where those of two ranks read the same, the rest shows the difference;
+	// all of it goes into the digest.
 	Request, Operation, Plan, Layout string
-	// Tally, if not nil, counts the calls. It is of the same rank. Trips is how often the busiest link
-	// carries the larger buffer, for its [Calls].Rate; 0: that is not told.
+	// Tally, if not nil, counts the calls. It is of the same rank. Trips is how often the busiest
+	// link carries the larger buffer, for its [Calls].Rate; 0: no rate.
 	Tally *Tally
 	Trips float64
-	// Ended, if not nil, is called at the end of each step, by the goroutine that
-	// drives the rank: it must be short and must not call back.
+	// Ended, if not nil, is called at the end of each step, by the goroutine that drives the rank:
+	// it must be short and must not call back.
 	Ended func(step dag.ID)
 }
 
-// Run is a bound program that can be started any number of times, one after the
-// other. Its memory is its own from Bind on; running allocates nothing.
+// Run is a bound program, to be started any number of times, one after the other. Its memory is its
+// own from Bind on; running allocates nothing.
 type Run struct {
 	ending
 	bound
@@ -48,63 +48,62 @@ type Run struct {
 	watched
 }
 
-// bound is what Bind has made of a binding. Only Rebind changes it, between two calls.
+// bound is the result of Bind. Only Rebind changes it, between two calls.
 type bound struct {
-	b        Binding                // Send and Recv nil: let go of
-	call     *description           // for the other ranks
-	digest   uint32                 // b.Digest
-	needed   [2]int64               // least lengths of b.Send and b.Recv, bytes
-	leads    [2][]flow.Lead         // of b.Whole and of b.Rest, by their peers; nil: none
-	straight *straight              // nil: the engine walks the graph
-	slots    []byte                 // of its own, see slotRing
-	user     func(dst, a, b []byte) // combineApart; nil unless b.User
-	seal     *submodules.Program    // the barrier at the end of each call; nil: none
+	b                    Binding                // Send and Recv nil: not bound now
+	call                 *description           // for the other ranks
+	digest               uint32                 // b.Digest
+	leastSend, leastRecv int64                  // lengths of b.Send and b.Recv, bytes
+	leads                [2][]flow.Lead         // of b.Whole and of b.Rest, by their peers; nil: none
+	straight             *straight              // nil: the engine walks the graph
+	slots                []byte                 // of its own, see slotRing
+	user                 func(dst, a, b []byte) // combineApart; nil unless b.User
+	seal                 *submodules.Program    // the barrier at the end of each call; nil: none
 }
 
-// running is a call on its way and, in the slices by step, its pass. The engine's lock
-// guards it. Slices are made by Bind, for the longest program.
+// running is a call on its way and, in the slices by step, its pass. The engine's lock guards it.
+// Bind makes the slices, for the longest program.
 type running struct {
 	started bool   // ever
 	seq     uint32 // of the call, among those on the communicator
 	pass    uint32 // from 0 on; b.Passes: the rest; one more: the seal
-	parked  bool   // its data is complete, and it waits for that of an earlier call
+	parked  bool   // its data is complete, and it waits for an earlier call's
 
-	prog   *submodules.Program
-	steps  []submodules.Step  // of prog
-	lead   []flow.Lead        // of prog, by its peers; nil: none
-	memory [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
-	pace   int64              // bytes that a caller's operation combines at a time; slowestPace <= pace <= chunk, and a multiple of an element
-	left   int                // steps that have not ended; 0 <= left <= len(steps)
+	prog      *submodules.Program
+	steps     []submodules.Step  // of prog
+	lead      []flow.Lead        // of prog, by its peers; nil: none
+	memory    [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
+	pace      int64              // bytes combined at a time by a caller's operation; slowestPace <= pace <= chunk, and a multiple of an element
+	stepsLeft int                // steps not ended; 0 <= stepsLeft <= len(steps)
 
-	pending []int32          // by step: predecessors that have not ended
-	flags   []flag           // by step
-	addr    []unsafe.Pointer // by step: where a send's credit or an await's exposed memory points; nil: nowhere yet
-	exposed []exposure       // by step, of awaits
-	kept    []int32          // by step, of recvs that have arrived and are not reached: block of the payload
-	ready   []dag.ID         // steps that could run now; last in, first out, except fresh
-	fresh   int              // sends on top of ready whose credit came since the last advance: first in, first out
-	waiting []dag.ID         // eager sends without budget, which have asked for credit
+	pending    []int32          // by step: predecessors not ended
+	flags      []flag           // by step
+	addr       []unsafe.Pointer // by step: the address in a send's credit or an await's notify; nil: none yet
+	exposed    []exposure       // by step, of awaits
+	blockOf    []int32          // by step, of recvs arrived and not reached: block of the payload
+	ready      []dag.ID         // steps able to run now; last in, first out, except freshSends
+	freshSends int              // sends on top of ready with credit since the last advance: first in, first out
+	waiting    []dag.ID         // eager sends without budget, with credit asked for
 }
 
-// watched is what stall reports, probes and traces need of a call. The engine's lock
-// guards it.
+// watched is a call's state for stall reports, probes and traces. The engine's lock guards it.
 type watched struct {
-	came     rankSet       // ranks of the communicator that are, or were, in this call too
-	told     rankSet       // those that were told that this one is
-	moved    bool          // a step ended since the last tick
-	since    time.Time     // of the last tick that saw a step end; zero: there was none
-	probed   bool          // since then, every peer that is waited for was sent a probe
-	asked    time.Duration // how long after since the absent ones were also asked through the control plane; 0: not yet
-	reported time.Duration // how long after since the next stall report is due; 0 or less: never
+	present       rankSet       // ranks of the communicator known to be, or to have been, in this call
+	notified      rankSet       // those told that this rank is in it
+	hasMoved      bool          // a step ended since the last tick
+	since         time.Time     // time of the last tick with a step ended before; zero: there was none
+	probed        bool          // since then, every awaited peer was sent a probe
+	inquiredAfter time.Duration // time from since to the last inquiry about absent ranks through the control plane; 0: none yet
+	reportAfter   time.Duration // time from since to the next stall report; 0 or less: never
 
 	begun     []int64 // by step: ns on the clock of traces; nil unless this call's steps are traced
 	stamps    []int64 // the memory of begun; nil unless calls may be traced
 	startedAt int64   // ns on the clock of traces; 0 unless calls are traced
-	sample            // of a call that the rank keeps in its trace
-	timing            // of a call that its tally has the time of
+	sample            // its place in the rank's trace
+	timing            // its time for the tally
 }
 
-// flag is what has happened to a step in this pass.
+// flag is a set of events of a step in this pass.
 type flag uint8
 
 const (
@@ -116,47 +115,44 @@ const (
 	ended
 )
 
-// exposure is what a notify says about memory that lies in another process.
+// exposure is a notify's word about memory in another process.
 type exposure struct {
 	remote uint64 // its address there; 0 if this process can address it
-	age    uint64 // of the owner when it said so
+	age    uint64 // of the owner at the time of the notify
 }
 
-// chunk is how much is copied or reduced before the link is looked at again:
-// tens of microseconds.
+// chunk is the number of bytes copied or reduced between two polls of the link: tens of
+// microseconds.
 const chunk = 256 << 10
 
-// neededBuffers returns the least lengths of the caller's buffers, bytes.
-func (r *Run) neededBuffers() (send, recv int64) { return r.needed[0], r.needed[1] }
-
-// loadPass makes a program the one that runs, base bytes into the buffers.
-func (r *Run) loadPass(prog *submodules.Program, base int64) {
-	r.prog, r.steps, r.lead = prog, prog.Steps(), r.leads[0]
+// loadPass makes prog the running program, base bytes into the bound buffers.
+func (p *running) loadPass(from *bound, prog *submodules.Program, base int64) {
+	p.prog, p.steps, p.lead = prog, prog.Steps(), from.leads[0]
 	switch prog {
-	case r.b.Rest:
-		r.lead = r.leads[1]
-	case r.seal:
-		r.lead = nil
+	case from.b.Rest:
+		p.lead = from.leads[1]
+	case from.seal:
+		p.lead = nil
 	}
-	// A rank that has no part of a buffer may have bound one of no bytes.
-	r.memory[tasks.Recv] = r.b.Recv[min(base, int64(len(r.b.Recv))):]
-	r.memory[tasks.Send] = r.b.Send[min(base, int64(len(r.b.Send))):]
+	// A rank without a part of a buffer may have bound an empty one.
+	p.memory[tasks.Recv] = from.b.Recv[min(base, int64(len(from.b.Recv))):]
+	p.memory[tasks.Send] = from.b.Send[min(base, int64(len(from.b.Send))):]
 }
 
-// span returns the memory that a step's operand names.
-func (r *Run) span(s tasks.Span) []byte {
+// span returns the memory of a step's operand.
+func (p *running) span(s tasks.Span) []byte {
 	if s.Region == tasks.Peer {
-		return wire.BytesAt(r.addr[s.Ref], s.Off, s.Len)
+		return wire.BytesAt(p.addr[s.Ref], s.Off, s.Len)
 	}
-	return r.memory[s.Region][s.Off : s.Off+s.Len]
+	return p.memory[s.Region][s.Off : s.Off+s.Len]
 }
 
-// address returns where a span begins, nil for an empty one.
-func (r *Run) address(s tasks.Span) unsafe.Pointer {
+// address returns the begin of a span, nil for an empty one.
+func (p *running) address(s tasks.Span) unsafe.Pointer {
 	if s.Len == 0 {
 		return nil
 	}
-	return unsafe.Pointer(&r.span(s)[0])
+	return unsafe.Pointer(&p.span(s)[0])
 }
 
 // peerOf returns the rank of the world at the other end of a step's message.
@@ -171,6 +167,6 @@ func (r *Run) message(k wire.Kind, s *submodules.Step) wire.Message {
 	}
 }
 
-// isStopped reports whether the run must not go on: nothing of it is executed, and
-// nothing written into its memory.
-func (r *Run) isStopped() bool { return r.comm.broken != nil || r.comm.isLate(r.seq) }
+// isStopped reports whether the run must not go on: none of its steps is executed, and nothing
+// written into its memory.
+func (r *Run) isStopped() bool { return r.comm.broken != nil || r.comm.isBeyondLimit(r.seq) }

@@ -176,11 +176,8 @@ func TestBindChecksWhatItIsGiven(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	h, p := parse(t, "1x2", "shape=han,fs=64B,w=2,s=sm")
 	w := newWorld(t, 2, executor.Config{})
-	recv := numbers(2, 4)
-	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 4, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}
-	runs := j.bind(t, nil, raws(recv))
+	runs, recv := sumsOn(t, w, "1x2", "shape=han,fs=64B,w=2,s=sm", 0, 4)
 	if err := runs[0].Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -13,16 +13,17 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock"
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// about says what the calls of a binding are.
-func (c *Comm) about(b *Binding) *trace.Bound {
+// traceBound describes the calls of a binding, on a communicator of some ranks of the world.
+func (b *Binding) traceBound(comm CommID, me levels.Rank, ranks []levels.Rank) *trace.Bound {
 	t := &trace.Bound{
-		Comm: uint64(c.id), Rank: c.me, Members: c.ranks, Request: b.Request, Operation: b.Operation, Plan: b.Plan,
+		Comm: uint64(comm), Rank: me, Members: ranks, Request: b.Request, Operation: b.Operation, Plan: b.Plan,
 		Bytes: int64(max(len(b.Send), len(b.Recv))), Passes: b.Passes,
 	}
 	// A nil program is no nil interface.
@@ -34,34 +35,34 @@ func (c *Comm) about(b *Binding) *trace.Bound {
 	return t
 }
 
-// beginSample lets the call that begins be kept.
-func (r *Run) beginSample() {
-	if r.about == nil {
+// begin begins to keep the steps of call seq.
+func (s *sample) begin(ring *trace.Ring, seq uint32, config *Config) {
+	if s.about == nil {
 		return
 	}
-	e := r.comm.e
-	r.last = e.traceTime()
-	r.sampled, r.number = true, e.samples.Begin(r.about, r.seq, r.last)
+	s.last = config.traceTime()
+	s.sampled, s.number = true, ring.Begin(s.about, seq, s.last)
 }
 
-// endSample ends it.
-func (r *Run) endSample(err error) {
-	if !r.sampled {
-		return
-	}
-	r.sampled = false
-	if r.comm.e.world.config.Hooks.Step == nil {
-		r.begun = nil
-	}
-	if err == nil {
-		r.comm.e.samples.End(r.number, r.comm.e.traceTime())
-	}
+// addStraight keeps a step of a straight call. It began at the end of the one before.
+func (s *sample) addStraight(ring *trace.Ring, id dag.ID, config *Config) {
+	now := config.traceTime()
+	ring.Step(s.number, 0, int32(id), s.last, now)
+	s.last = now
 }
 
-// Trace lets the ranks of this process keep the steps of some calls, of those that are
-// bound from now on. [World.Close] writes the files. All ranks must be told the same Every:
-// then all keep the same calls. The first rank of each node compares the node's clock with rank 0's,
-// now, each second, and when it closes; a node whose clock is rank 0's need not.
+// end ends the call.
+func (s *sample) end(ring *trace.Ring, config *Config, err error) {
+	if s.sampled && err == nil {
+		ring.End(s.number, config.traceTime())
+	}
+	s.sampled = false
+}
+
+// Trace lets the ranks of this process keep the steps of some calls, among the runs bound from now
+// on. [World.Close] writes the files. All ranks must be told the same Every: then all keep the same
+// calls. The first rank of each node compares the node's clock with rank 0's, now, each second, and
+// when it closes; a node with rank 0's clock need not.
 func (w *World) Trace(o TraceOptions) error {
 	if o.Every < 1 || len(o.Nodes) != w.Size() || o.Dir == "" {
 		return fmt.Errorf("trace every %d calls of %d ranks on %d nodes to %q: allowed are 1 and more, and a node for each rank", o.Every, w.Size(), len(o.Nodes), o.Dir)
@@ -78,14 +79,10 @@ func (w *World) Trace(o TraceOptions) error {
 	epoch := w.config.Hooks.Epoch
 	t.base = monotonic() - int64(time.Since(epoch))
 	for range 16 { // the machine's clock is read first: the largest is nearest
-		if b := monotonic() - int64(time.Since(epoch)); b > t.base {
-			t.base = b
-		}
+		t.base = max(t.base, monotonic()-int64(time.Since(epoch)))
 	}
 	w.tracing = t
-	w.eachLocal(func(e *Endpoint) {
-		e.mu.Lock()
-		defer e.mu.Unlock()
+	w.eachLocked(func(e *Endpoint) {
 		e.samples = trace.NewRing(o.Every, 0, 0)
 	})
 	if c := w.control; c != nil && t.isFirst(c.me) && o.Nodes[c.me] != o.Nodes[0] {
@@ -98,18 +95,13 @@ func (w *World) Trace(o TraceOptions) error {
 
 // isFirst reports whether a rank is the first of its node.
 func (t *tracing) isFirst(r levels.Rank) bool {
-	for _, node := range t.Nodes[:r] {
-		if node == t.Nodes[r] {
-			return false
-		}
-	}
-	return true
+	return !slices.Contains(t.Nodes[:r], t.Nodes[r])
 }
 
 // traceSuffix ends the names of traces.
 const traceSuffix = ".trace"
 
-// endTrace writes what was kept.
+// endTrace ends the comparison of clocks and writes the traces.
 func (w *World) endTrace() error {
 	t := w.tracing
 	if t == nil {
@@ -120,8 +112,8 @@ func (w *World) endTrace() error {
 	return w.writeTraces()
 }
 
-// KeepTraces writes what the ranks of this process have kept until now, as Close does at the end: whoever
-// ends the job may not let it come to that. A world without a trace, or one that is being closed, does nothing.
+// KeepTraces writes the traces up to now, as Close does at the end: the job may be ended without a
+// Close. On a world without a trace, or one being closed, it does nothing.
 func (w *World) KeepTraces() error {
 	if !w.mu.TryLock() {
 		return nil
@@ -133,12 +125,13 @@ func (w *World) KeepTraces() error {
 	return w.writeTraces()
 }
 
-// writeTraces writes a file for each rank of this process; none for one that is in a caller's operation all the time.
+// writeTraces writes a file for each rank of this process; none for one in a caller's operation all
+// the time.
 func (w *World) writeTraces() error {
 	t := w.tracing
 	var errs []error
 	w.eachLocal(func(e *Endpoint) {
-		if !e.lockWithin(lockTime) {
+		if !lockWithin(&e.mu, lockTime) {
 			return
 		}
 		f := e.samples.File(t.base)
@@ -151,7 +144,7 @@ func (w *World) writeTraces() error {
 	return errors.Join(errs...)
 }
 
-// keepTrace writes a file, which appears whole or not at all.
+// keepTrace writes a file. It appears whole or not at all.
 func keepTrace(name string, f *trace.File) error {
 	out, err := os.CreateTemp(filepath.Dir(name), ".new")
 	if err != nil {
@@ -168,7 +161,7 @@ func keepTrace(name string, f *trace.File) error {
 	return nil
 }
 
-// ClockPurpose is that of a connection over which a node compares its clock with rank 0's.
+// ClockPurpose is the purpose of a connection for comparing a node's clock with rank 0's.
 const ClockPurpose uint8 = 4
 
 // Pings of the first comparison, and of later ones.
@@ -179,8 +172,7 @@ const (
 	clockTime  = 5 * time.Second // bounds one comparison
 )
 
-// compareClocks compares until the trace ends. Where that fails times have wider bounds, or
-// none.
+// compareClocks compares until the trace ends. After failures times have wider bounds, or none.
 func (t *tracing) compareClocks(ctx context.Context, c *control) {
 	tick := time.NewTicker(pingsEvery)
 	defer tick.Stop()
@@ -194,14 +186,14 @@ func (t *tracing) compareClocks(ctx context.Context, c *control) {
 			if pings > laterPings {
 				return // it has just been done
 			}
-			_, _ = t.compareOnce(c, laterPings) // a rank 0 that has left answers no more
+			_, _ = t.compareOnce(c, laterPings) // a departed rank 0 answers no more
 			return
 		case <-tick.C:
 		}
 	}
 }
 
-// compareOnce adds a fix.
+// compareOnce adds a fix. It reports whether both clocks are the same.
 func (t *tracing) compareOnce(c *control, pings int) (same bool, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), clockTime)
 	defer cancel()
@@ -224,31 +216,27 @@ func (t *tracing) compareOnce(c *control, pings int) (same bool, err error) {
 	return false, nil
 }
 
-// TakeClock takes over a connection that a rank has dialled with [ClockPurpose].
+// TakeClock takes over a connection dialled by a rank with [ClockPurpose].
 func (w *World) TakeClock(conn net.Conn) {
-	c := w.control
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended.Load() {
-		conn.Close()
-		return
-	}
-	c.takers.Go(func() { // endNotes waits for it
+	answers := w.control.runApart(func() {
 		defer conn.Close()
 		if conn.SetDeadline(time.Now().Add(clockTime)) == nil {
-			_ = clock.Answer(conn, monotonic, clockNumber(clockName())) // who asked hears no answer
+			_ = clock.Answer(conn, monotonic, clockNumber(clockName())) // the asking rank hears no answer
 		}
 	})
+	if !answers {
+		conn.Close()
+	}
 }
 
-// clockNumber is a clock's name as it travels.
+// clockNumber returns a clock's name as a number, for the wire.
 func clockNumber(name string) uint64 {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, name)
 	return h.Sum64()
 }
 
-// clockName names the machine's clock: two that are one have the same name.
+// clockName names the machine's clock: equal names mean the same clock.
 func clockName() string {
 	h := fnv.New64a()
 	_, _ = io.WriteString(h, clockOrigin())

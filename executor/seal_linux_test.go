@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // sealComm seals a communicator with a barrier by a plan.
@@ -26,8 +27,7 @@ func sealComm(t failer, c *executor.Comm, h *levels.Topology, plan string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, p := parse(t, "1", plan)
-	b, err := job{topology: sub, request: tasks.Request{Coll: tasks.Barrier}, plan: p}.compile(c.Rank())
+	b, err := job{topology: sub, request: tasks.Request{Coll: tasks.Barrier}, plan: tasktest.Plan(t, plan)}.compile(c.Rank())
 	if err == nil {
 		err = c.Seal(b.Rest)
 	}
@@ -141,14 +141,7 @@ func (l *sealedLife) callUntil(ctx context.Context, t testing.TB, comm *executor
 		}
 		started := 0
 		for i := range runs {
-			clear(numbers[i])
-			for j := range numbers[i] {
-				numbers[i][j] = int64(me) * int64(j)
-			}
-			numbers[i][0], numbers[i][1] = 1<<me, 0
-			if l.enough() {
-				numbers[i][1] = 1
-			}
+			fillNumbers(numbers[i], me, l.enough())
 			if failed := runs[i].Start(ctx); failed != nil {
 				l.ends.note(comm, n+i, me, failed)
 				err = failed

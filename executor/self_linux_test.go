@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // selfWorlds calls f with worlds of goroutine ranks and of processes.
@@ -22,10 +23,7 @@ func selfWorlds(t *testing.T, config executor.Config, f func(t *testing.T, w *ex
 // onBoth calls f with worlds of these topologies, of goroutine ranks and of processes.
 func onBoth(t *testing.T, topos []string, config executor.Config, f func(t *testing.T, w *executor.World, h *levels.Topology)) {
 	for _, topo := range topos {
-		h, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, _ := parse(t, topo, "")
 		t.Run("goroutines/"+topo, func(t *testing.T) { f(t, newWorld(t, h.Size(), config), h) })
 		t.Run("processes/"+topo, func(t *testing.T) {
 			p := openProcesses(t, h, proc.Config{Config: config}, nil)
@@ -70,10 +68,8 @@ func toSelf(ctx context.Context, c *executor.Comm, text []byte, receiveFirst boo
 			return err
 		}
 	}
-	for _, t := range both {
-		if err := t.Wait(ctx); err != nil {
-			return err
-		}
+	if err := waitAll(ctx, both[:]); err != nil {
+		return err
 	}
 	if !bytes.Equal(g.buf, text) {
 		return errors.New("came wrong")
@@ -87,10 +83,7 @@ func toSelf(ctx context.Context, c *executor.Comm, text []byte, receiveFirst boo
 func TestSelfManyInFlight(t *testing.T) {
 	selfWorlds(t, executor.Config{EagerBudget: 1000}, func(t *testing.T, w *executor.World, h *levels.Topology) {
 		const n, tags = 100, 50
-		plan, err := tasks.ParsePlan("shape=han,fs=4KiB,w=2,s=sm,i=adapt/chain")
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := tasktest.Plan(t, "shape=han,fs=4KiB,w=2,s=sm,i=adapt/chain")
 		request := tasks.Request{Coll: tasks.Allreduce, Count: 500, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}
 		values := numbers(w.Size(), 500)
 		runs := job{w, h, request, plan}.bind(t, nil, raws(values))
@@ -128,10 +121,8 @@ func TestSelfManyInFlight(t *testing.T) {
 					}
 				}
 			}
-			for _, t := range all {
-				if err := t.Wait(ctx); err != nil {
-					return err
-				}
+			if err := waitAll(ctx, all); err != nil {
+				return err
 			}
 			for i := range bufs {
 				for j := range from {

@@ -10,25 +10,25 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// isEager reports whether the message of a step goes without credit, as long as the
-// budget allows.
-func (r *Run) isEager(s *submodules.Step) bool {
-	if s.Len() <= r.comm.e.world.limits.EagerMax {
+// isEager reports whether the message of a step goes without credit, as long as the budget allows.
+// Those of at most eagerMax bytes do.
+func (p *running) isEager(s *submodules.Step, eagerMax int64) bool {
+	if s.Len() <= eagerMax {
 		return true
 	}
-	if r.lead == nil {
+	if p.lead == nil {
 		return false
 	}
 	if s.Kind == submodules.SendStep {
-		return r.lead[s.Peer].CanSend(s.Edge)
+		return p.lead[s.Peer].CanSend(s.Edge)
 	}
-	return r.lead[s.Peer].CanReceive(s.Edge)
+	return p.lead[s.Peer].CanReceive(s.Edge)
 }
 
-// sendStep moves the message of a step, or lets it wait for credit or budget.
+// sendStep sends the message of a step, or lets it wait for credit or budget.
 func (r *Run) sendStep(id dag.ID, s *submodules.Step) {
 	e, to := r.comm.e, r.peerOf(s)
-	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s)) {
+	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s, e.world.limits.EagerMax)) {
 	case flow.Direct:
 		r.sendDirect(id, s, to)
 	case flow.Eager:
@@ -46,18 +46,18 @@ func (r *Run) sendStep(id dag.ID, s *submodules.Step) {
 	}
 }
 
-// sendDirect moves the message of a step against the credit that its recv gave.
+// sendDirect sends the message of a step against its recv's credit.
 func (r *Run) sendDirect(id dag.ID, s *submodules.Step, to levels.Rank) {
 	m, count := r.message(wire.Data, s), &r.comm.counters
 	m.Addr = r.addr[id]
 	count.Direct++
 	count.Bytes += s.Len()
-	if r.comm.e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
+	if r.comm.e.transmitFrom(to, &m, r.span(s.A), putOwner{run: r, step: id}) {
 		r.endStep(id)
 	}
 }
 
-// sendEager moves the message of a step without credit. It has been charged.
+// sendEager sends the message of a step without credit. It has been charged.
 func (r *Run) sendEager(id dag.ID, s *submodules.Step, to levels.Rank) {
 	e, m, count := r.comm.e, r.message(wire.Eager, s), &r.comm.counters
 	count.Eager++
@@ -65,14 +65,13 @@ func (r *Run) sendEager(id dag.ID, s *submodules.Step, to levels.Rank) {
 	if s.Len() <= e.world.limits.EagerMax {
 		e.transmit(to, &m, r.span(s.A))
 		r.endStep(id)
-	} else if r.flags[id] |= reached | leaving; e.transmitFrom(to, &m, r.span(s.A), putter{run: r, step: id}) {
+	} else if r.flags[id] |= reached | leaving; e.transmitFrom(to, &m, r.span(s.A), putOwner{run: r, step: id}) {
 		r.endStep(id)
 	}
 }
 
-// resumeSends sends the messages that waited for budget to a peer, which has given some
-// back. It does not wait for credit: their recvs may not be ready for long. The credit
-// still comes, and is ignored.
+// resumeSends sends the messages waiting for budget to a peer, after a refund from it. It does not
+// wait for credit: their recvs may not be ready for long. The credit still comes, and is ignored.
 func (r *Run) resumeSends(to levels.Rank) {
 	if len(r.waiting) == 0 || r.isStopped() {
 		return
@@ -91,21 +90,21 @@ func (r *Run) resumeSends(to levels.Rank) {
 	r.waiting = rest
 }
 
-// recvStep takes what came early, else gives credit where the sender needs it.
+// recvStep takes an early message, else gives credit if the sender needs it.
 func (r *Run) recvStep(id dag.ID, s *submodules.Step) {
 	e := r.comm.e
 	r.flags[id] |= reached
 	switch {
 	case r.flags[id]&arrived != 0:
-		block := r.kept[id]
+		block := r.blockOf[id]
 		r.takePayload(id, s, e.store.get(block))
 		e.store.drop(block)
-	case r.flags[id]&wanted != 0 || !r.isEager(s):
+	case r.flags[id]&wanted != 0 || !r.isEager(s, e.world.limits.EagerMax):
 		r.giveCredit(s)
 	}
 }
 
-// giveCredit tells the sender where the bytes of a recv go.
+// giveCredit tells the sender the address for the bytes of a recv.
 func (r *Run) giveCredit(s *submodules.Step) {
 	m := r.message(wire.Credit, s)
 	m.Addr = r.address(s.Dst)
@@ -119,10 +118,10 @@ func (r *Run) takePayload(id dag.ID, s *submodules.Step, payload []byte) {
 	r.endStep(id)
 }
 
-// canHear reports whether a step can be told this now: nothing comes twice, and no data
-// without credit.
-func (r *Run) canHear(id dag.ID, k wire.Kind) bool {
-	f := r.flags[id]
+// canHear reports whether a step can be told this now: nothing comes twice, and no data without
+// credit.
+func (p *running) canHear(id dag.ID, k wire.Kind) bool {
+	f := p.flags[id]
 	switch k {
 	case wire.Data:
 		return f&reached != 0 && f&arrived == 0
@@ -136,8 +135,8 @@ func (r *Run) canHear(id dag.ID, k wire.Kind) bool {
 	return true
 }
 
-// findStep returns the step of the running pass that a message is for. The digest has
-// been compared, so a message that fits no step is a broken peer.
+// findStep returns a message's step in the running pass. The digest has been compared, so a message
+// without a step means a broken peer.
 func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 	if m.Kind == wire.Data {
 		if l := &r.comm.e.peers[from].landing; l.isOf(r, m) {
@@ -165,8 +164,8 @@ func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 	return 0, fmt.Errorf("%w: %v message for edge %d of call %d fits no step", ErrProtocol, m.Kind, m.Edge, m.Seq)
 }
 
-// deliverToStep takes a message for a step of the running pass. block is where the
-// payload is kept already, -1 if it is not.
+// deliverToStep takes a message for a step of the running pass. block is the place of a payload
+// kept already, -1 if it is not.
 func (r *Run) deliverToStep(from levels.Rank, m *wire.Message, payload []byte, block int32) {
 	id, err := r.findStep(from, m)
 	if err != nil {
@@ -184,7 +183,7 @@ func (r *Run) deliverToStep(from levels.Rank, m *wire.Message, payload []byte, b
 		if block < 0 {
 			block = r.comm.e.store.keep(payload)
 		}
-		r.kept[id] = block
+		r.blockOf[id] = block
 		r.flags[id] |= arrived
 	case wire.Data:
 		r.comm.e.peers[from].landing = landing{}
@@ -200,11 +199,11 @@ func (r *Run) deliverToStep(from levels.Rank, m *wire.Message, payload []byte, b
 		if r.flags[id]&(reached|leaving|ended) == reached {
 			// Credits come in bunches, in the order in which their recvs are wanted: served
 			// backwards, the first segment of a pipeline would leave last.
-			at := len(r.ready) - r.fresh
+			at := len(r.ready) - r.freshSends
 			r.ready = append(r.ready, id)
 			copy(r.ready[at+1:], r.ready[at:])
 			r.ready[at] = id
-			r.fresh++
+			r.freshSends++
 		}
 	case wire.Notify:
 		r.addr[id] = m.Addr

@@ -9,12 +9,13 @@ import (
 )
 
 const (
-	// minorityTime is how long ranks that are too few wait for those who are only suspected.
+	// minorityTime is how long too few ranks wait for others only suspected.
 	minorityTime = 30 * time.Second
-	// decideTime bounds an agreement that waits for no program. Ranks in long operations of
+	// decideTime bounds an agreement without a question to programs. Ranks in long operations of
 	// their callers vote when these have ended.
 	decideTime = 2 * time.Minute
-	// settleTime is how long a call whose context is done waits for the others' word how it has ended.
+	// settleTime is how long a call with its context done waits for the others' word how it has
+	// ended.
 	settleTime = 2 * time.Second
 )
 
@@ -22,16 +23,16 @@ const (
 // communicator breaks on all ranks and the error is the context's cause. Waiting again returns the same error.
 func (r *Run) Wait(ctx context.Context) error { return r.settle(ctx, r.ending.Wait(ctx)) }
 
-// settle returns how a call has ended. On a sealed communicator a failed call waits for the agreement of those who go
-// on. No program has to call anything for that. When ctx is done they have some time more; then this rank leaves, and
-// the others go on without it.
+// settle returns the outcome of a call. On a sealed communicator a failed call waits for the
+// agreement of the ranks that go on. No program has to call anything for it. When ctx is done they
+// have settleTime more; then this rank leaves, and the others go on without it.
 func (r *Run) settle(ctx context.Context, err error) error {
 	if err == nil || r.seal == nil {
 		return err
 	}
 	c, e := r.comm, r.comm.e
 	e.mu.Lock()
-	open := c.broken != nil && !c.isClosed() && r.started
+	open := c.broken != nil && !c.isClosed(e.stopped) && r.started
 	e.mu.Unlock()
 	if !open { // then no rank can have been through the barrier
 		return err
@@ -39,7 +40,7 @@ func (r *Run) settle(ctx context.Context, err error) error {
 	m, failed := c.decide(ctx, settleTime)
 	if failed != nil {
 		e.mu.Lock()
-		c.quit = failed
+		c.quitCause = failed
 		e.mu.Unlock()
 		_ = c.leave(true) // else the others would wait for this rank
 		return fmt.Errorf("%w, after: %w", failed, err)
@@ -53,11 +54,12 @@ func (r *Run) settle(ctx context.Context, err error) error {
 	return err
 }
 
-// decide waits for the agreement about a broken communicator. When ctx is done it waits so much longer.
+// decide waits for the agreement about a broken communicator. After the end of ctx it waits for
+// more.
 func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, error) {
 	e := c.e
 	e.mu.Lock()
-	m := e.openMatter(c, 0)
+	m := e.voter.Open(ballot.Topic{Comm: c.id}, c.ranks)
 	e.mu.Unlock()
 	if m == nil {
 		return nil, ErrClosed
@@ -83,7 +85,8 @@ func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, 
 	})
 }
 
-// await waits until an agreement is decided. look is called now and then, its error ends the wait.
+// await waits until an agreement is decided. It calls look now and then; an error of look ends the
+// wait.
 func (e *Endpoint) await(ctx context.Context, m *ballot.Matter, look func(now time.Time) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

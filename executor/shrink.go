@@ -11,32 +11,32 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Shrunk is what has become of a communicator.
+// Shrunk is the outcome of [Comm.Shrink].
 type Shrunk struct {
-	Comm *Comm         // of those who go on, in the old order
+	Comm *Comm         // of the ranks that go on, in the old order
 	Old  []levels.Rank // by rank of Comm: its rank in the old communicator
 	Lost []Loss        // ascending by rank
-	// Decided is when this rank has heard who goes on.
+	// Decided is when this rank heard the decision.
 	Decided time.Time
 }
 
-// Loss is a rank that doesn't go on.
+// Loss is a rank left out of the new communicator.
 type Loss struct {
 	Rank   levels.Rank // of the old communicator
 	Err    error       // as far as this rank knows; it wraps [ErrClosed] if the rank has left
 	Proven bool        // its end is certain; else it was only suspected, and may hear that it is excluded
 }
 
-// forsakenTime is how long an agreement goes on whose communicator the others have given up.
+// forsakenTime is how long an agreement goes on after the others have given up its communicator.
 const forsakenTime = 2 * time.Second
 
-// Shrink makes a communicator of those members that live. All of them agree on who that is, and
-// none has to call anything: their libraries vote. c is broken afterwards on all ranks, if it wasn't
-// before. Called again it returns the same. After an error of ctx it may be called again too.
+// Shrink makes a communicator of the living members. All of them agree on these, and none has to
+// call anything: their libraries vote. c is broken afterwards on all ranks, if it wasn't before.
+// Called again it returns the same. After an error of ctx it may be called again too.
 //
-// Those go on who are more than half of c's members, or half with its rank 0, or all whose end isn't
-// certain. Others get [ErrMinority]. Who counted as lost and hears of the decision gets
-// [ErrExcluded].
+// More than half of c's members may go on, or half with its rank 0, or all members without a
+// certain end. Others get [ErrMinority]. A member counted as lost gets [ErrExcluded] if it hears of
+// the decision.
 func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -51,10 +51,10 @@ func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 	return c.succeed(m)
 }
 
-// giveUp breaks the communicator if it is whole. The error is that of one that this rank has left.
+// giveUp breaks the communicator if it is whole. It returns an error if this rank has left it.
 func (c *Comm) giveUp() error {
 	c.e.mu.Lock()
-	left, whole, quit := c.isClosed(), c.broken == nil, c.quit
+	left, whole, quit := c.isClosed(c.e.stopped), c.broken == nil, c.quitCause
 	c.e.mu.Unlock()
 	switch {
 	case quit != nil:
@@ -67,7 +67,7 @@ func (c *Comm) giveUp() error {
 	return nil
 }
 
-// succeed makes this rank's end of the communicator that was decided on, once.
+// succeed makes this rank's end of the new communicator, once.
 func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
 	e, d := c.e, m.Take()
 	if !d.Members.Has(int(c.me)) {
@@ -84,9 +84,9 @@ func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
 		}
 	}
 	e.mu.Lock()
-	if c.next == nil {
-		c.next = next
-		for _, d := range c.gone {
+	if c.successor == nil {
+		c.successor = next
+		for _, d := range c.departures {
 			next.blameStranded(d)
 		}
 	}
@@ -103,10 +103,10 @@ func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
 	return s, nil
 }
 
-// errUnseen is why a rank is gone whose end only others have seen.
+// errUnseen is the error of a lost rank unless this one has seen its end.
 var errUnseen = errors.New("others count it as lost")
 
-// whyGone returns why a rank of the world doesn't go on.
+// whyGone returns the reason why a rank of the world doesn't go on.
 func (c *Comm) whyGone(rank levels.Rank) error {
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -115,36 +115,36 @@ func (c *Comm) whyGone(rank levels.Rank) error {
 			return f.err
 		}
 	}
-	if slices.Contains(c.out(), rank) {
+	if slices.Contains(c.outsiders(), rank) {
 		return fmt.Errorf("left: %w", ErrClosed)
 	}
 	return errUnseen
 }
 
-// Agree returns whether all members that live say ok, the same on all of them. It waits until each of
-// them has called it as often, died, or closed the communicator, which may be broken; one that has gone on with
-// another one says no. Losses
-// are no error as long as those who live may go on, see [Comm.Shrink]. When ctx ends, or [Config.CallTimeout] has passed, the rank's
-// word stands all the same.
+// Agree returns whether all living members say ok, the same on all of them. It waits until each of
+// them has called it as often, died, or closed the communicator, which may be broken; a member gone
+// on with another communicator says no. Losses are no error as long as the living may go on, see
+// [Comm.Shrink]. When ctx ends, or [Config.CallTimeout] has passed, the rank's word stands all the
+// same.
 func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if ctx == nil {
 		return false, errNoContext
 	}
 	e := c.e
 	e.mu.Lock()
-	if c.isClosed() {
+	if c.isClosed(e.stopped) {
 		e.mu.Unlock()
 		return false, ErrClosed
 	}
-	c.agreed++
-	round := c.agreed
-	m := e.openMatter(c, round)
+	c.agreements++
+	round := c.agreements
+	m := e.voter.Open(ballot.Topic{Comm: c.id, Round: round}, c.ranks)
 	e.mu.Unlock()
 	if m == nil {
 		return false, ErrClosed
 	}
 	if round > 2 {
-		e.voter.Forget(c.topic(round - 2)) // who is in this one has the one before
+		e.voter.Forget(ballot.Topic{Comm: c.id, Round: round - 2}) // ranks in this round have the result of the one before
 	}
 	m.Begin(0, ok)
 	if err := c.awaitWords(ctx, m); err != nil {
@@ -157,7 +157,8 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	return d.OK, nil
 }
 
-// awaitWords waits until all have said what they were asked. It reports a stall as a call does, and has a call's time.
+// awaitWords waits for the words of all members. It reports a stall as a call does, and has a
+// call's time.
 func (c *Comm) awaitWords(ctx context.Context, m *ballot.Matter) error {
 	e, config := c.e, &c.e.world.config
 	if config.CallTimeout > 0 {
@@ -174,7 +175,7 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Matter) error {
 			e.noteStall(c, "agree", "words", long, fmt.Sprint(m.Awaited()))
 			e.mu.Unlock()
 		}
-		switch given := e.voter.Find(c.topic(0)); {
+		switch given := e.voter.Find(ballot.Topic{Comm: c.id}); {
 		case given == nil || given.Decision() == nil:
 		case forsaken.IsZero():
 			forsaken = now.Add(forsakenTime)

@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // sumOn is an in-place sum of a rank's numbers on one of its communicators.
@@ -29,20 +30,19 @@ func sumOn(t failer, c *executor.Comm, h *levels.Topology, plan string, numbers 
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
+	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(numbers)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
+	return job{topology: sub, request: r, plan: tasktest.Plan(t, plan)}.bindOne(t, c, nil, raw(numbers))
+}
+
+// fillNumbers fills in a rank's part of a sum: one bit for the rank, 1 if it has enough, and multiples.
+func fillNumbers(numbers []int64, me levels.Rank, enough bool) {
+	for i := range numbers {
+		numbers[i] = int64(me) * int64(i)
 	}
-	b, err := job{topology: sub, request: tasks.Request{Coll: tasks.Allreduce, Count: int64(len(numbers)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}, plan: p}.compile(c.Rank())
-	if err != nil {
-		t.Fatal(err)
+	numbers[0], numbers[1] = 1<<me, 0
+	if enough {
+		numbers[1] = 1
 	}
-	b.Recv = raw(numbers)
-	run, err := c.Bind(b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return run
 }
 
 // membersSum is what a sum of 1 << the rank of the world must be.
@@ -83,10 +83,7 @@ func TestShrinkKills(t *testing.T) {
 		seeds(t, 4, func(t testing.TB, seed uint64) {
 			draw := rand.New(rand.NewPCG(seed, 0))
 			topo := []string{"2x2", "1x4", "3x2", "1x2", "2x1", "4x1", "2x3"}[draw.IntN(7)]
-			h, err := levels.Parse(topo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h, _ := parse(t, topo, "")
 			p := openProcesses(t, h, proc.Config{}, nil)
 			executor.Disturb(p.World, faulty.Faults{Seed: seed})
 			defer func() {
@@ -181,13 +178,7 @@ func (c *casualties) live(ctx context.Context, t testing.TB, h *levels.Topology,
 	numbers := make([]int64, count)
 	sum := sumOn(t, comm, h, plan, numbers)
 	for round := 0; ; round++ {
-		numbers[0], numbers[1] = 1<<me, 0
-		for i := 2; i < count; i++ {
-			numbers[i] = int64(me) * int64(i)
-		}
-		if c.enough() {
-			numbers[1] = 1
-		}
+		fillNumbers(numbers, me, c.enough())
 		if round == 3 {
 			c.strike(2*time.Millisecond, false)
 		}
@@ -299,6 +290,41 @@ func TestShrinkWithoutThoseWhoLeft(t *testing.T) {
 	})
 }
 
+// Who is to go on, but leaves everything before its program knows, is waited for in no later decision.
+func TestShrinkWithoutThoseWhoGaveUp(t *testing.T) {
+	onBoth(t, []string{"1x3", "2x2"}, executor.Config{}, func(t *testing.T, w *executor.World, h *levels.Topology) {
+		left := make(chan struct{})
+		succeed(t, w, func(ctx context.Context, r int) error {
+			e := w.Endpoint(levels.Rank(r))
+			c := e.Comm(0)
+			if r == 1 {
+				defer close(left)
+				c.Revoke(errEnough)
+				for !e.GoesOn() && ctx.Err() == nil {
+					time.Sleep(time.Millisecond)
+				}
+				return e.Close()
+			}
+			s, err := c.Shrink(ctx)
+			if err != nil {
+				return err
+			}
+			<-left
+			if s.Comm.Size() != w.Size() {
+				return fmt.Errorf("goes on with %v, want all", s.Comm.Ranks())
+			}
+			s, err = s.Comm.Shrink(ctx)
+			if err != nil {
+				return err
+			}
+			if s.Comm.Size() != w.Size()-1 || slices.Contains(s.Comm.Ranks(), 1) {
+				return fmt.Errorf("goes on with %v, want all but rank 1", s.Comm.Ranks())
+			}
+			return barrierOn(t, s.Comm).Do(ctx)
+		})
+	})
+}
+
 // Ranks agree on what all say, on whole and on broken communicators.
 func TestAgree(t *testing.T) {
 	onBoth(t, []string{"1x3", "2x2"}, executor.Config{}, func(t *testing.T, w *executor.World, h *levels.Topology) {
@@ -373,10 +399,7 @@ func TestAgreeWithoutTheDead(t *testing.T) {
 // A rank that the others count as lost, although it lives, soon hears so, and they go on.
 func TestShrinkExcludes(t *testing.T) {
 	for _, topo := range []string{"1x3", "3x1"} {
-		h, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, _ := parse(t, topo, "")
 		p := openProcesses(t, h, proc.Config{Config: executor.Config{CloseTimeout: 100 * time.Millisecond}}, nil)
 		defer func() { _ = p.Close() }() // rank 2 is waited for in vain
 		p.Lose(0, 2, errEnough)

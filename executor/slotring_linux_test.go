@@ -8,7 +8,6 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
-	"github.com/tierflow/tierflow/levels"
 )
 
 // Calls of a rank take their slots from one ring in turn, and two that are on their way at
@@ -24,10 +23,7 @@ func TestSlotsInTurn(t *testing.T) {
 		{200_000, "shape=han,fs=256KiB,w=4,s=sm/slots", false},
 		{20_000, "shape=han,fs=16KiB,w=4,s=sm/rings", false},
 	} {
-		h, err := levels.Parse("1x2")
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, _ := parse(t, "1x2", "")
 		p := openProcesses(t, h, proc.Config{}, nil)
 		reverse(p.World)
 		var runs [2][]*executor.Run

@@ -15,11 +15,11 @@ import (
 // stack is a goroutine of this process as a traceback shows it.
 type stack struct {
 	id     uint64
-	state  string  // computing, or what it waits for, as Go names it: sleep, IO wait
+	state  string  // computing, or its wait in Go's words: sleep, IO wait
 	frames []frame // the innermost first
 }
 
-// frame is a function with the file and line where it stands.
+// frame is a function with its current file and line.
 type frame struct{ function, file, line string }
 
 // stackReader reads the goroutines, rarely.
@@ -29,13 +29,14 @@ type stackReader struct {
 	when time.Time
 }
 
-// fresh is how long what was read counts as new: several ranks ask at once.
-const fresh = 50 * time.Millisecond
+// stackLife is how long stacks count as new: several ranks ask at once.
+const stackLife = 50 * time.Millisecond
 
+// read returns the goroutines of this process, at most stackLife old.
 func (r *stackReader) read() []stack {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.last == nil || time.Since(r.when) > fresh {
+	if r.last == nil || time.Since(r.when) > stackLife {
 		r.last, r.when = readStacks(), time.Now()
 	}
 	return r.last
@@ -56,8 +57,7 @@ func readStacks() []stack {
 	}
 }
 
-// parseStacks reads what runtime.Stack writes: for each goroutine a head, and two lines a
-// function.
+// parseStacks reads the text of runtime.Stack: for each goroutine a head, and two lines a function.
 func parseStacks(b []byte) (all []stack) {
 	for text := range bytes.SplitSeq(b, []byte("\n\n")) {
 		lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -128,8 +128,8 @@ func (f *frame) isOurs() bool {
 	return false
 }
 
-// isStandard reports whether the function belongs to the standard library, or to what Go
-// keeps beside it: engines sleep there.
+// isStandard reports whether the function belongs to the standard library, or to golang.org/x:
+// engines sleep there.
 func (f *frame) isStandard() bool {
 	if strings.HasPrefix(f.function, "golang.org/x/") {
 		return true
@@ -137,17 +137,17 @@ func (f *frame) isStandard() bool {
 	if goRoot != "" {
 		return strings.HasPrefix(f.file, goRoot)
 	}
-	first, _, _ := strings.Cut(f.file, "/") // the build has cut off what leads to the files
+	first, _, _ := strings.Cut(f.file, "/") // the build has cut off the path to the files
 	return !strings.Contains(first, ".") && !strings.HasPrefix(f.function, "main.")
 }
 
-// String names the function, without what leads to its package, and the place.
+// String names the function, without the path of its package, and the place.
 func (f *frame) String() string {
 	return fmt.Sprintf("%s %s:%s", path.Base(f.function), path.Base(f.file), f.line)
 }
 
-// standsAt says where the program stands in a goroutine: the innermost function that is
-// its own, and what it does there. called reports whether that has called this library.
+// standsAt says where the program stands in a goroutine: the innermost function of its own, and its
+// state there. called reports whether this function has called the library.
 func (s *stack) standsAt() (at string, called bool) {
 	for i := range s.frames {
 		f := &s.frames[i]
@@ -164,9 +164,9 @@ func (s *stack) standsAt() (at string, called bool) {
 	return "", called
 }
 
-// findProgram says where the program of a rank stands. caller is the goroutine that was
-// last seen in a call of the rank; 0: none was. If it has ended, any goroutine serves that
-// is in a call, and else the main one, where the process has one rank only.
+// findProgram says where the program of a rank stands. caller is the goroutine last seen in a call
+// of the rank; 0: none was. If it has ended, any goroutine in a call serves, or else the main one,
+// in a process of one rank only.
 func findProgram(all []stack, caller uint64, alone bool) string {
 	best := ""
 	for i := range all {
@@ -184,10 +184,10 @@ func findProgram(all []stack, caller uint64, alone bool) string {
 	return best
 }
 
-// mainGoroutine is the number of the one that runs the function main.
+// mainGoroutine is the number of the goroutine of function main.
 const mainGoroutine = 1
 
-// goroutineID is the number of this goroutine.
+// goroutineID returns the number of this goroutine.
 func goroutineID() uint64 {
 	var head [64]byte
 	n := runtime.Stack(head[:], false) // goroutine 17 [running]: …

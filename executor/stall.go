@@ -11,40 +11,40 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// lookAround runs every tick while a rank waits. It probes the peers waited for, so
-// that a mismatch shows, and reports runs that have stalled.
+// lookAround runs every tick while a rank waits. It probes the awaited peers, to uncover a
+// mismatch, and reports stalled runs.
 func (e *Endpoint) lookAround() {
 	now := time.Now()
 	e.blameSuspects(now)
 	for _, r := range e.runs {
-		if r.moved || r.since.IsZero() {
+		if r.hasMoved || r.since.IsZero() {
 			if r.probed {
 				e.flight.Move(uint64(r.comm.id), r.seq)
 			}
-			r.moved, r.probed, r.asked, r.since, r.reported = false, false, 0, now, e.world.config.StallAfter
+			r.hasMoved, r.probed, r.inquiredAfter, r.since, r.reportAfter = false, false, 0, now, e.world.config.StallAfter
 			continue
 		}
 		r.comm.breakIfDeserted(r, now)
-		if still := now.Sub(r.since); r.probed && still >= 2*r.asked {
-			r.asked = still // again when it has waited twice as long
+		if still := now.Sub(r.since); r.probed && still >= 2*r.inquiredAfter {
+			r.inquiredAfter = still // again when it has waited twice as long
 			r.inquireAbsent()
 		}
 		if !r.probed {
 			e.noteCaller()
-			r.probed = true // once: a probe that comes early is kept
+			r.probed = true // once: a probe is kept until its call
 			r.probePeers()
 			r.recordWait(now.Sub(r.since))
 		}
-		if limit := r.reported; limit > 0 && now.Sub(r.since) >= limit {
-			r.reported *= 2
+		if limit := r.reportAfter; limit > 0 && now.Sub(r.since) >= limit {
+			r.reportAfter *= 2
 			e.noteStall(r.comm, r.b.Request, r.awaitedSteps(), now.Sub(r.since), r.absentPeers())
 		}
 	}
 	e.lookAtTransfers(now)
 }
 
-// blameSuspects breaks the communicators of a rank that is suspect without a reason
-// that the control plane knows. Where only the link to it broke it is asked first.
+// blameSuspects breaks the communicators of ranks under suspicion for longer than grace without
+// news from the control plane. If only the link to it broke, the rank is asked first.
 func (e *Endpoint) blameSuspects(now time.Time) {
 	for len(e.suspects) > 0 && now.Sub(e.suspects[0].since) >= grace {
 		s := e.suspects[0]
@@ -57,42 +57,42 @@ func (e *Endpoint) blameSuspects(now time.Time) {
 	}
 }
 
-// Adopt says that the program of this rank runs on the calling goroutine. [World.States]
-// looks there.
+// Adopt says that the program of this rank runs on the calling goroutine. [World.States] looks
+// there.
 func (e *Endpoint) Adopt() { e.caller.Store(goroutineID()) }
 
 // noteCaller notes the driving goroutine as the one of the rank's program.
-func (e *Endpoint) noteCaller() {
-	if !e.backDrives {
-		e.Adopt()
+func (w *wheel) noteCaller() {
+	if !w.backDrives {
+		w.caller.Store(goroutineID())
 	}
 }
 
-// probePeers tells each rank that is waited for at which request this one is.
+// probePeers tells each awaited rank the request of this one.
 func (r *Run) probePeers() {
-	clear(r.told)
+	clear(r.notified)
 	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
-		if n := r.comm.local[peer]; !r.told.has(n) {
-			r.told.set(n)
-			r.comm.sendPresence(peer, r.seq, r.digest)
+		if n := r.comm.local[peer]; !r.notified.has(n) {
+			r.notified.set(n)
+			r.comm.e.sendPresence(peer, r.comm.id, r.seq, r.digest)
 		}
 	})
 }
 
-// lateGoodbye is how long after a rank's goodbye to all its goodbye on one communicator
-// may come: by another way, on a machine that is very busy.
+// lateGoodbye is how long after a rank's goodbye to all its goodbye on one communicator may come:
+// by another way, on a very busy machine.
 const lateGoodbye = 5 * time.Second
 
-// breakIfDeserted breaks the communicator of a run that has stood still for some time,
-// in two cases. It waits for a rank that has left after it: all that this one sent is
-// here, so the ranks didn't call the same. Or a rank that has left everything never
-// made the communicator: whoever waits for that rank, it may be somebody else.
+// breakIfDeserted breaks the communicator of a run standing still for longer than grace, in two
+// cases. First: it waits for a rank that has left after this call. All messages of the rank are
+// here, so the two didn't call the same. Second: a rank has left everything and never made the
+// communicator. The run may wait for another rank, itself held up by this one.
 func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
-	if len(c.gone) == 0 || now.Sub(r.since) < grace {
+	if len(c.departures) == 0 || now.Sub(r.since) < grace {
 		return
 	}
-	for _, d := range c.gone {
-		if d.fromAll && !slices.ContainsFunc(c.gone, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
+	for _, d := range c.departures {
+		if d.fromAll && !slices.ContainsFunc(c.departures, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
 			if now.Sub(d.since) < lateGoodbye {
 				continue
 			}
@@ -102,7 +102,7 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 	}
 	told := false
 	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
-		for _, d := range c.gone {
+		for _, d := range c.departures {
 			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
 				err := fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed)
@@ -112,13 +112,13 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 	})
 }
 
-// inquireAbsent asks the ranks that the run waits for and that have not come.
+// inquireAbsent asks the awaited ranks not known to be in the call.
 func (r *Run) inquireAbsent() {
 	e, c := r.comm.e, r.comm
 	asked := newRankSet(c.Size())
 	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
 		n := c.local[peer]
-		if r.came.has(n) || asked.has(n) {
+		if r.present.has(n) || asked.has(n) {
 			return
 		}
 		asked.set(n)
@@ -126,7 +126,7 @@ func (r *Run) inquireAbsent() {
 	})
 }
 
-// recordWait records that the run has stood still for that long.
+// recordWait records how long the run has stood still.
 func (r *Run) recordWait(long time.Duration) {
 	e := flight.Event{Comm: uint64(r.comm.id), Seq: r.seq, Pass: r.pass, Peer: -1, Edge: -1}
 	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
@@ -134,23 +134,26 @@ func (r *Run) recordWait(long time.Duration) {
 			e.Peer, e.Edge, e.Bytes = int32(peer), s.Edge, s.Len()
 		}
 	})
-	if e.Peer >= 0 { // not a long operation of the caller's
+	if e.Peer >= 0 { // else it is in a long operation of the caller's
 		r.comm.e.flight.Wait(e, long, r.awaitedSteps())
 	}
 }
 
-// lookAtTransfers notes since when sends and receives wait that somebody waits for, and
-// reports those that have stalled.
+// lookAtTransfers notes since when sends and receives with a waiting goroutine wait, and reports
+// stalled ones.
 func (e *Endpoint) lookAtTransfers(now time.Time) {
-	at := e.stallTime(now)
-	e.eachTransfer(func(t *Transfer, way string, moves bool) {
+	if e.transfers == 0 {
+		return
+	}
+	at := e.world.config.stallTime(now)
+	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, moves bool) {
 		if !t.isAwaited() {
 			return
 		}
 		if t.since == 0 {
 			t.since = at
 			e.noteCaller()
-			e.recordTransfer(t, way)
+			t.recordWait(way)
 		}
 		long, limit := time.Duration(at-t.since), e.world.config.StallAfter<<t.reports
 		if limit <= 0 || long < limit {
@@ -165,7 +168,7 @@ func (e *Endpoint) lookAtTransfers(now time.Time) {
 	})
 }
 
-// maxReports bounds how often the time between two stall reports is doubled.
+// maxReports bounds the doublings of the time between two stall reports.
 const maxReports = 20
 
 // noteStall counts a stall and reports it.
@@ -173,12 +176,12 @@ func (e *Endpoint) noteStall(c *Comm, request, waits string, long time.Duration,
 	e.stalls++
 	if log := e.world.config.Stalls; log != nil {
 		log.Warn("stalled", "rank", c.me, "request", request, "waits", waits, "for", long.Round(wire.Tick), "missing", missing)
-		e.inBackground(func() { c.reportVerdict() })
+		e.inBackground(c.reportVerdict)
 	}
 }
 
-// recordTransfer records that a transfer waits.
-func (e *Endpoint) recordTransfer(t *Transfer, way string) {
+// recordWait records that the transfer waits.
+func (t *Transfer) recordWait(way string) {
 	ev := flight.Event{Comm: uint64(t.comm.id), Peer: int32(t.peer), Edge: t.tag, Bytes: int64(len(t.buf))}
-	t.place = e.flight.WaitTransfer(ev, wire.Tick, t.name(way))
+	t.place = t.comm.e.flight.WaitTransfer(ev, wire.Tick, t.name(way))
 }

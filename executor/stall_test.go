@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -57,10 +56,8 @@ func (l *lines) logger() *slog.Logger {
 // A run that stands still is reported after the time that was asked for, and then
 // each time it has stood twice as long.
 func TestStall(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log lines
-		w := local.New(2, executor.Config{StallAfter: time.Second, Log: log.logger()})
-		defer w.Close()
+	var log lines
+	inBubble(t, 2, executor.Config{StallAfter: time.Second, Log: log.logger()}, func(t *testing.T, w *executor.World) {
 		runs := crossed(t, w, 0)
 		done := make(chan error)
 		go func() { done <- runs[1].Do(t.Context()) }()
@@ -90,10 +87,8 @@ func TestStall(t *testing.T) {
 }
 
 func TestNoStallReports(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log lines
-		w := local.New(2, executor.Config{StallAfter: -1, Log: log.logger()})
-		defer w.Close()
+	var log lines
+	inBubble(t, 2, executor.Config{StallAfter: -1, Log: log.logger()}, func(t *testing.T, w *executor.World) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Hour, errEnough)
 		defer cancel()
 		if err := crossed(t, w, 0)[1].Do(ctx); !errors.Is(err, errEnough) {

@@ -10,8 +10,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Seq returns the number of the last start, among those on the communicator; ok is
-// false if there was none.
+// Seq returns the number of the last start, among those on the communicator; ok is false if there
+// was none.
 func (r *Run) Seq() (seq uint32, ok bool) {
 	r.comm.e.enter()
 	defer r.comm.e.mu.Unlock()
@@ -45,25 +45,24 @@ func (r *Run) Do(ctx context.Context) error {
 	return r.settle(ctx, r.awaitInTime(ctx))
 }
 
-// startCall begins a call and leaves the engine's lock held, unless it returns an
-// error. If the caller waits anyway, it may take its time. It reports whether the run
-// went straight through.
+// startCall begins a call and leaves the engine's lock held, unless it returns an error. If the
+// caller waits anyway, it may take its time. It reports whether the run went straight through.
 func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err error) {
 	c, e := r.comm, r.comm.e
 	e.enter()
 	defer crash()
-	if c.starting { // and has let go of the lock for a moment
+	if c.isStarting { // and has released the lock for a moment
 		e.unlock()
 		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
 	}
-	c.starting = true
+	c.isStarting = true
 	if err = c.admitCall(ctx); err == nil {
 		err = r.whyNotStartable()
 	}
 	if err == nil {
 		through = r.beginCall(ctx, waits)
 	}
-	c.starting = false
+	c.isStarting = false
 	if err != nil {
 		e.unlock()
 		return false, fmt.Errorf("start %s: %w", r.b.Request, err)
@@ -71,15 +70,15 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 	return through, nil
 }
 
-// whyNotStartable returns why the run can't be started, nil if it can.
+// whyNotStartable returns the reason why the run can't be started, nil if it can.
 func (r *Run) whyNotStartable() error {
-	if c := r.comm; c.isLate(c.seq) {
+	if c := r.comm; c.isBeyondLimit(c.seq) {
 		return fmt.Errorf("%w: %w", ErrBroken, c.limit.err)
 	}
 	if r.started && !r.finished {
 		return fmt.Errorf("the run before has not ended: %w", ErrBusy)
 	}
-	if send, recv := r.neededBuffers(); send > 0 && r.b.Send == nil || recv > 0 && r.b.Recv == nil {
+	if r.leastSend > 0 && r.b.Send == nil || r.leastRecv > 0 && r.b.Recv == nil {
 		return errors.New("no buffers are bound")
 	}
 	return nil
@@ -98,12 +97,13 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 		e.known.add(r.digest, r.call)
 	}
 	r.started = true
-	send, recv := r.neededBuffers()
-	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(send, recv))
+	e.flight.Begin(uint64(c.id), r.seq, r.b.Request, max(r.leastSend, r.leastRecv))
 	c.counters.Runs++
-	r.count()
+	if r.weight = e.countCall(r.b.Tally, max(r.leastSend, r.leastRecv)); r.weight > 0 {
+		r.timing.since = e.world.config.traceTime()
+	}
 	if e.samples.Takes(uint64(c.id), r.seq) {
-		r.beginSample()
+		r.sample.begin(e.samples, r.seq, &e.world.config)
 	}
 	done := 0
 	if waits && r.straight != nil && r.straight.isFree(c) {
@@ -111,20 +111,20 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 			r.finished, r.err = true, nil
 			c.counters.Straight++
 			r.endTiming(nil)
-			r.endSample(nil)
+			r.sample.end(e.samples, &e.world.config, nil)
 			e.flight.End(uint64(c.id), r.seq, 0, false)
 			return true
 		}
 	}
 	r.reopen()
-	r.pass, r.parked, r.moved, r.since, r.reported = 0, false, true, time.Time{}, 0
+	r.pass, r.parked, r.hasMoved, r.since, r.reportAfter = 0, false, true, time.Time{}, 0
 	r.startedAt = 0
-	clear(r.came)
-	clear(r.told)
+	clear(r.present)
+	clear(r.notified)
 	if e.world.config.Hooks.Run != nil {
-		r.startedAt = e.traceTime()
+		r.startedAt = e.world.config.traceTime()
 	}
-	e.line(r)
+	e.runs.add(r)
 	c.runs = append(c.runs, r)
 	c.failIfLeft(r)
 	r.memory[tasks.Slot] = r.comm.e.slots.take(r, r.slots)
@@ -135,7 +135,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	if r.sampled {
 		r.begun = r.stamps
 	}
-	if r.left > 0 && !r.finished && !e.driving {
+	if r.stepsLeft > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)
 		r.firstSteps()
 		e.driving = false
@@ -143,16 +143,16 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	return false
 }
 
-// line lets a run be served behind those that are as urgent.
-func (e *Endpoint) line(r *Run) {
-	at := len(e.runs)
-	for at > 0 && e.runs[at-1].b.Urgency < r.b.Urgency {
+// add puts a run behind those at least as urgent.
+func (q *runQueue) add(r *Run) {
+	at := len(*q)
+	for at > 0 && (*q)[at-1].b.Urgency < r.b.Urgency {
 		at--
 	}
-	e.runs = slices.Insert(e.runs, at, r)
+	*q = slices.Insert(*q, at, r)
 }
 
-// firstSteps does what can be done at once.
+// firstSteps does the first burst of steps.
 func (r *Run) firstSteps() {
 	e, returned := r.comm.e, false
 	defer func() {
@@ -160,7 +160,7 @@ func (r *Run) firstSteps() {
 			endProcess(p)
 		}
 		if e.dropWheelIfExited(&returned) { // in a start, which doesn't return either
-			r.comm.starting = false
+			r.comm.isStarting = false
 			e.handOver()
 			e.mu.Unlock()
 		}

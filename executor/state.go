@@ -1,9 +1,11 @@
 package executor
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -12,19 +14,18 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// Bounds of what a state lists, so that it fits into a note.
+// Bounds of the lists in a state, so it fits into a note.
 const (
 	maxOpen   = 16
 	maxCalled = 64
 	maxPeers  = 64
 )
 
-// State returns what the rank is in, without where its program stands. comm is the
-// communicator that comes first in State.Called. A rank in a caller's operation is waited
-// for for 250 ms.
+// State returns the rank's state, without its program's place. comm comes first in State.Called.
+// For a rank in a caller's operation it waits up to 250 ms.
 func (e *Endpoint) State(comm CommID) flight.State {
 	s := flight.State{Rank: int(e.rank), Doing: flight.Computing, PID: os.Getpid()}
-	if !e.lockWithin(lockTime) {
+	if !lockWithin(&e.mu, lockTime) {
 		return s
 	}
 	defer e.mu.Unlock()
@@ -35,7 +36,7 @@ func (e *Endpoint) State(comm CommID) flight.State {
 	for _, r := range e.runs {
 		s.Open = append(s.Open, r.open(now))
 	}
-	e.eachTransfer(func(t *Transfer, way string, moves bool) { s.Open = append(s.Open, t.open(way, moves, now)) })
+	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, moves bool) { s.Open = append(s.Open, t.open(way, moves, now)) })
 	slices.SortStableFunc(s.Open, func(a, b flight.Open) int { return boolToInt(b.Awaited) - boolToInt(a.Awaited) })
 	if len(s.Open) > 0 && s.Open[0].Awaited {
 		s.Doing = flight.Inside
@@ -61,12 +62,12 @@ func (n *ending) isAwaited() bool {
 	return e.driving && e.driver.n == n || slices.Contains(e.waiters, n)
 }
 
-// open describes a run that has not ended.
+// open describes a run on its way.
 func (r *Run) open(now time.Time) flight.Open {
 	o := flight.Open{
 		Comm: uint64(r.comm.id), Seq: r.seq, What: shortenText(r.b.Request), Waits: r.awaitedSteps(), Awaited: r.isAwaited(),
 	}
-	if !r.moved && !r.since.IsZero() {
+	if !r.hasMoved && !r.since.IsZero() {
 		o.For = stoodStill(now.Sub(r.since))
 	}
 	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
@@ -77,7 +78,7 @@ func (r *Run) open(now time.Time) flight.Open {
 	return o
 }
 
-// stoodStill returns a time as [flight.Open] has it: less than a tick is none.
+// stoodStill returns the time for [flight.Open]: less than a tick counts as 0.
 func stoodStill(d time.Duration) time.Duration {
 	if d < wire.Tick {
 		return 0
@@ -85,53 +86,11 @@ func stoodStill(d time.Duration) time.Duration {
 	return d
 }
 
-// The ways of transfers.
-const (
-	sendWay = "send"
-	recvWay = "receive"
-)
-
-// eachTransfer calls f for each transfer that has not ended. moves: its bytes are on their
-// way, so its peer has come.
-func (e *Endpoint) eachTransfer(f func(t *Transfer, way string, moves bool)) {
-	if e.transfers == 0 {
-		return
-	}
-	for _, c := range e.comms {
-		for _, t := range c.sends {
-			f(t, sendWay, false)
-		}
-		for t := range c.recvs.all() {
-			f(*t, recvWay, false)
-		}
-		for _, t := range c.given {
-			f(t, recvWay, true)
-		}
-	}
-	for _, by := range e.puts.all {
-		if by.transfer != nil {
-			f(by.transfer, sendWay, true)
-		}
-	}
-}
-
-// awaitedBy is what a transfer waits for whose peer has not come.
-var awaitedBy = map[string]string{sendWay: "a receive", recvWay: "a message"}
-
-// name says what the transfer is: receive from rank 1, tag 5.
-func (t *Transfer) name(way string) string {
-	to := t.comm.numberOf(t.peer)
-	if way == sendWay {
-		return fmt.Sprintf("send %d bytes to rank %d, tag %d", len(t.buf), to, t.tag)
-	}
-	return fmt.Sprintf("receive from rank %d, tag %d", to, t.tag)
-}
-
-// open describes a transfer that has not ended.
+// open describes a transfer on its way.
 func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 	o := flight.Open{Comm: uint64(t.comm.id), What: t.name(way), Transfer: true, Awaited: t.isAwaited()}
 	if t.since != 0 {
-		o.For = stoodStill(time.Duration(t.comm.e.stallTime(now) - t.since))
+		o.For = stoodStill(time.Duration(t.comm.e.world.config.stallTime(now) - t.since))
 	}
 	if !moves {
 		o.Peers = []int{int(t.peer)}
@@ -139,12 +98,7 @@ func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 	return o
 }
 
-// stallTime is what Transfer.since counts: nanoseconds, never 0.
-func (e *Endpoint) stallTime(now time.Time) int64 {
-	return max(1, int64(now.Sub(e.world.config.Hooks.Epoch)))
-}
-
-// listCalled returns how far the rank is on each of them, on one first.
+// listCalled returns the rank's number of calls on each communicator, that of first at the top.
 func (t commTable) listCalled(first CommID) (list []flight.Called) {
 	add := func(c *Comm) {
 		if c != nil && c.local != nil && len(list) < maxCalled {
@@ -158,7 +112,7 @@ func (t commTable) listCalled(first CommID) (list []flight.Called) {
 		}
 	}
 	if len(list) > 1 {
-		slices.SortFunc(list[1:], func(a, b flight.Called) int { return boolToInt(a.Comm > b.Comm) - boolToInt(a.Comm < b.Comm) })
+		slices.SortFunc(list[1:], func(a, b flight.Called) int { return cmp.Compare(a.Comm, b.Comm) })
 	}
 	return list
 }
@@ -166,10 +120,10 @@ func (t commTable) listCalled(first CommID) (list []flight.Called) {
 // lockTime bounds the wait for a rank in a caller's operation.
 const lockTime = 250 * time.Millisecond
 
-// lockWithin tries to get the lock: a rank holds it while it calls an operation of
-// the user, which may take for ever.
-func (e *Endpoint) lockWithin(limit time.Duration) bool {
-	for until := time.Now().Add(limit); !e.mu.TryLock(); time.Sleep(time.Millisecond) {
+// lockWithin tries to get the lock of an engine: a rank holds it during an operation of the user,
+// perhaps for ever.
+func lockWithin(mu *sync.Mutex, limit time.Duration) bool {
+	for until := time.Now().Add(limit); !mu.TryLock(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			return false
 		}

@@ -15,12 +15,12 @@ import (
 // burst is how many steps run between two looks at the link.
 const burst = 32
 
-// advanceSteps executes a burst of ready steps, fewer if there are no more or the run
-// ends. Only the one who drives calls it.
+// advanceSteps executes a burst of ready steps, fewer if there are no more or the run ends. Only
+// the driver calls it.
 func (r *Run) advanceSteps() {
-	r.fresh = 0
+	r.freshSends = 0
 	for n := 0; n < burst && !r.isStopped(); n++ {
-		if r.left == 0 {
+		if r.stepsLeft == 0 {
 			if r.parked {
 				return
 			}
@@ -42,19 +42,17 @@ func (r *Run) advanceSteps() {
 	}
 }
 
-// shuffle puts any ready step on top, so that nothing comes to depend on the order
-// of those that could all run.
-func (r *Run) shuffle() {
-	i, last := rand.IntN(len(r.ready)), len(r.ready)-1
-	r.ready[i], r.ready[last] = r.ready[last], r.ready[i]
+// shuffle puts any ready step on top, so nothing comes to depend on the order of ready steps.
+func (p *running) shuffle() {
+	i, last := rand.IntN(len(p.ready)), len(p.ready)-1
+	p.ready[i], p.ready[last] = p.ready[last], p.ready[i]
 }
 
-// executeStep does a step whose predecessors have ended, or as much of it as can be
-// done now.
+// executeStep does a step with its predecessors ended, or as much of it as can be done now.
 func (r *Run) executeStep(id dag.ID) {
 	s := &r.steps[id]
 	if r.begun != nil && r.flags[id]&reached == 0 {
-		r.begun[id] = r.comm.e.traceTime()
+		r.begun[id] = r.comm.e.world.config.traceTime()
 	}
 	switch s.Kind {
 	case submodules.SendStep:
@@ -110,11 +108,11 @@ func (r *Run) beginPass() {
 		}
 		r.pass++
 	}
-	r.loadPass(r.prog, int64(r.pass)*r.b.Stride)
-	r.left = len(r.steps)
-	clear(r.flags[:r.left])
+	r.loadPass(&r.bound, r.prog, int64(r.pass)*r.b.Stride)
+	r.stepsLeft = len(r.steps)
+	clear(r.flags[:r.stepsLeft])
 	copy(r.pending, r.prog.InDegree())
-	r.ready, r.fresh, r.waiting = r.ready[:0], 0, r.waiting[:0]
+	r.ready, r.freshSends, r.waiting = r.ready[:0], 0, r.waiting[:0]
 	order := r.prog.Order()
 	for i := len(order) - 1; i >= 0; i-- {
 		if id := order[i]; r.pending[id] == 0 {
@@ -124,12 +122,12 @@ func (r *Run) beginPass() {
 	r.comm.deliverEarly(r)
 }
 
-// deliverEarly hands the run's pass what came before it.
+// deliverEarly hands the run's pass its early messages.
 func (c *Comm) deliverEarly(r *Run) {
-	kept := c.early[:0]
-	for _, m := range c.early {
+	kept := c.earlyMessages[:0]
+	for _, m := range c.earlyMessages {
 		if m.Seq == r.seq {
-			r.came.set(c.local[m.from])
+			r.present.set(c.local[m.from])
 		}
 		switch {
 		case m.Seq != r.seq:
@@ -144,23 +142,22 @@ func (c *Comm) deliverEarly(r *Run) {
 			r.deliverToStep(m.from, &m.Message, c.e.store.get(m.block), m.block)
 		}
 	}
-	clear(c.early[len(kept):])
-	c.early = kept
+	clear(c.earlyMessages[len(kept):])
+	c.earlyMessages = kept
 }
 
-// failIfDisagreed looks for a message for the run that came before it from a rank that
-// calls something else, and notes a mismatch. It reports whether there was one.
-// Messages meet the digest of a run with steps when they are delivered; this is for a
-// run that ends without any.
+// failIfDisagreed looks for an early message for the run from a rank calling something else, and
+// notes a mismatch. It reports whether there was one. In a run with steps the digests are compared
+// at delivery; this is for a run that ends without any.
 func (c *Comm) failIfDisagreed(r *Run) bool {
-	i := slices.IndexFunc(c.early, func(m earlyMessage) bool {
+	i := slices.IndexFunc(c.earlyMessages, func(m earlyMessage) bool {
 		return m.Seq == r.seq && m.Digest != r.digest
 	})
 	if i < 0 {
 		return false
 	}
-	c.noteMismatch(c.early[i].from, r.seq, c.early[i].Digest)
-	c.dropKept(&c.early[i])
-	c.early = slices.Delete(c.early, i, i+1)
+	c.noteMismatch(c.earlyMessages[i].from, r.seq, c.earlyMessages[i].Digest)
+	c.e.dropMessage(&c.earlyMessages[i])
+	c.earlyMessages = slices.Delete(c.earlyMessages, i, i+1)
 	return true
 }

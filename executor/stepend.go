@@ -9,16 +9,16 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// failStep notes that a step can't be done; it and what depends on it never end.
+// failStep notes that a step can't be done; it and its successors never end.
 func (r *Run) failStep(s *submodules.Step, err error) {
 	c := r.comm
 	c.blameRank(c.e.rank, &StepError{c.me, r.b.Request, r.prog.Label(s), err})
 }
 
-// traceStep notes a step that has ended, and calls the hook for it.
+// traceStep notes an ended step, and calls the hook for it.
 func (r *Run) traceStep(id dag.ID) {
-	now := r.comm.e.traceTime()
-	if r.sampled && r.prog != r.seal { // traces know the data's
+	now := r.comm.e.world.config.traceTime()
+	if r.sampled && r.prog != r.seal { // traces hold data programs only
 		r.comm.e.samples.Step(r.number, r.pass, int32(id), r.begun[id], now)
 	}
 	if hook := r.comm.e.world.config.Hooks.Step; hook != nil {
@@ -28,20 +28,20 @@ func (r *Run) traceStep(id dag.ID) {
 	}
 }
 
-// endStep completes a step and makes ready what waited for it only.
+// endStep completes a step and makes its successors ready if they waited for it only.
 func (r *Run) endStep(id dag.ID) {
-	r.fresh = 0
+	r.freshSends = 0
 	if r.begun != nil {
 		r.traceStep(id)
 	}
-	if invariants.On && (r.flags[id]&ended != 0 || r.left <= 0 || r.pending[id] != 0) {
+	if invariants.On && (r.flags[id]&ended != 0 || r.stepsLeft <= 0 || r.pending[id] != 0) {
 		panic(fmt.Sprintf("executor: %s ends twice or before what it waits for", r.prog.Label(&r.steps[id])))
 	}
 	if r.b.Ended != nil {
 		r.b.Ended(id)
 	}
 	r.flags[id] |= ended
-	r.moved = true
+	r.hasMoved = true
 	next := r.prog.Succ(id)
 	for i := len(next) - 1; i >= 0; i-- {
 		n := next[i]
@@ -50,5 +50,5 @@ func (r *Run) endStep(id dag.ID) {
 			r.ready = append(r.ready, n)
 		}
 	}
-	r.left--
+	r.stepsLeft--
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
@@ -12,49 +13,44 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// straight is a program of small messages between ranks of one node as a list: its
-// steps one after the other, each recv as late as can be. A call that finds its
-// messages in time runs through it without the walk over the graph, and reads the
-// rings of those whose messages it needs and no others. A call that has to wait
-// longer, or meets anything else than the message it needs, goes on in the engine
-// from where it is.
+// straight is a program of small messages between ranks of one node as a list: its steps one after
+// the other, each recv as late as can be. A call with its messages in time runs through the list
+// without the walk over the graph, and reads only the rings of its senders. A call with a longer
+// wait, or with another message than the expected one, goes on in the engine from where it is.
 type straight struct {
 	prog  *submodules.Program
 	node  Sharer
 	steps []straightStep
 }
 
-// straightStep is a step with what is the same in all its runs.
+// straightStep is a step with everything that is the same in all its runs.
 type straightStep struct {
 	id   dag.ID
 	kind submodules.StepKind
 	len  int64
 	peer levels.Rank // of the world
 	link *shm.End
-	m    wire.Message // of a send; what a recv waits for
+	m    wire.Message // of a send; the expected one of a recv
 }
 
-// Sharer is a [wire.Link] whose rank shares memory with others: small messages between
-// them go by rings, which the engine may read itself.
+// Sharer is a [wire.Link] of a rank that shares memory with others: small messages between them go
+// by rings, and the engine may read these itself.
 type Sharer interface {
-	// RingTo returns the link to a rank with a ring in either direction, nil if there are
-	// none.
+	// RingTo returns the link to a rank with a ring in either direction, nil if there are none.
 	RingTo(peer levels.Rank) *shm.End
-	// Looks returns how often to look for a message before it is worth a yield.
+	// Looks returns how often to look for a message before a yield pays.
 	Looks() int
 	// Relax lets others run.
 	Relax()
-	// PollNode is Poll for what comes from the ranks of the node.
+	// PollNode is Poll for the ranks of the node only.
 	PollNode(s wire.Sink) bool
 }
 
-// strayCalls: after so many straight calls a rank also empties the rings that these
-// calls don't need. It hears of a rank in another call only there. It is less than the
-// number of remembered calls.
+// strayCalls: after so many straight calls a rank also empties the rings not needed by these calls.
+// Only there it hears of a rank in another call. It is less than the number of remembered calls.
 const strayCalls = 16
 
-// Looks between two yields, of a rank that has a processor to itself and of one that
-// others wait for.
+// Looks between two yields, of a rank with a processor of its own and of one on a crowded node.
 const (
 	MostLooks   = 100
 	FewestLooks = 1
@@ -104,10 +100,10 @@ func (r *Run) straighten() *straight {
 	return s
 }
 
-// recvsLast returns an order of a program's steps. In it, nothing that needs no message
-// waits behind a recv that it doesn't depend on.
+// recvsLast returns an order of a program's steps: a step without need of a message comes before
+// every recv it doesn't depend on.
 func recvsLast(prog *submodules.Program) []dag.ID {
-	pending := append([]int32(nil), prog.InDegree()...)
+	pending := slices.Clone(prog.InDegree())
 	var order, ready, recvs []dag.ID
 	add := func(id dag.ID) {
 		if prog.Step(id).Kind == submodules.RecvStep {
@@ -138,21 +134,20 @@ func recvsLast(prog *submodules.Program) []dag.ID {
 	return order
 }
 
-// isFree reports whether nothing else is on its way on this rank that the engine would
-// see to.
+// isFree reports whether the rank has nothing else on its way for the engine.
 func (s *straight) isFree(c *Comm) bool {
 	e := c.e
-	return !e.driving && len(e.runs)+e.transfers+len(e.failing)+len(e.asking)+len(c.early)+len(c.gone) == 0 && c.limit == nil
+	return !e.driving && len(e.runs)+e.transfers+len(e.failing)+len(e.asking)+len(c.earlyMessages)+len(c.departures) == 0 && c.limit == nil
 }
 
-// runStraight runs the steps of the list and returns how many have ended: all of them,
-// or the next one is the engine's. The lock is held all the time.
+// runStraight runs the steps of the list and returns how many have ended: all of them, or the next
+// one is the engine's. The lock is held all the time.
 func (r *Run) runStraight(ctx context.Context) int {
-	s := r.straight
-	r.loadPass(s.prog, 0)
+	s, e := r.straight, r.comm.e
+	r.loadPass(&r.bound, s.prog, 0)
 	for i := range s.steps {
-		if r.sampled {
-			r.sampleStraight(i)
+		if r.sampled && i > 0 {
+			r.addStraight(e.samples, s.steps[i-1].id, &e.world.config)
 		}
 		one := &s.steps[i]
 		step := &r.steps[one.id]
@@ -170,17 +165,18 @@ func (r *Run) runStraight(ctx context.Context) int {
 			count.Copied += one.len
 			copy(r.span(step.Dst), r.span(step.A))
 		case submodules.ReduceStep:
-			if one.len == 0 { // a barrier's, which has no kernel
+			if one.len == 0 { // a barrier's, without a kernel
 				continue
 			}
 			count.Reduced += one.len
 			r.b.Kernel(r.span(step.Dst), r.span(step.A), r.span(step.B))
 		}
 	}
-	if r.sampled {
-		r.sampleStraight(len(s.steps))
+	n := len(s.steps)
+	if r.sampled && n > 0 {
+		r.addStraight(e.samples, s.steps[n-1].id, &e.world.config)
 	}
-	return len(s.steps)
+	return n
 }
 
 // sendStraight posts the message of a step and reports whether it could.
@@ -196,7 +192,7 @@ func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	return true
 }
 
-// recvStraight takes the message that has come, if it is the right one.
+// recvStraight takes the next message, if it is the right one.
 func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	e, in := r.comm.e, &one.link.In
 	one.m.Seq = r.seq
@@ -213,19 +209,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	return true
 }
 
-// sampleStraight keeps the last of the n steps of a straight call that have ended. It began when
-// the one before had ended.
-func (r *Run) sampleStraight(n int) {
-	if n == 0 {
-		return
-	}
-	now := r.comm.e.traceTime()
-	r.comm.e.samples.Step(r.number, 0, int32(r.straight.steps[n-1].id), r.last, now)
-	r.last = now
-}
-
-// awaitMessage waits a little for a message from a peer and reports whether it has
-// come.
+// awaitMessage waits a little for a message from a peer and reports whether it has come.
 func (s *straight) awaitMessage(ctx context.Context, l *shm.End) bool {
 	in := &l.In
 	for yields := 0; yields < straightYields; yields++ {
@@ -247,31 +231,25 @@ func (s *straight) awaitMessage(ctx context.Context, l *shm.End) bool {
 	return in.HasMessage()
 }
 
-// straightYields is how often a call on a crowded node lets others run before it goes
-// on in the engine: with the lock held, so not for long.
+// straightYields is how often a call on a crowded node lets others run before it goes on in the
+// engine: with the lock held, so not for long.
 const straightYields = 4
 
-// presentLooks bounds how often a call on a crowded node looks for the message of a peer
-// that has a processor: the message is on its way, and would come before a yield ends.
-// A peer that computes, or sleeps, has not said that it is away.
+// presentLooks bounds the looks of a call on a crowded node for the message of a peer with a
+// processor: the message is on its way, and would come before a yield ends. A peer that computes,
+// or sleeps, has not said that it is away.
 const presentLooks = 2000
 
-// tightPolls is how many looks at one ring take as long as the engine's at all links.
+// tightPolls is the number of looks at one ring in the time of one of the engine's at all links.
 const tightPolls = 8
 
-// takeOverStraight lets the engine go on with a run of which n steps have ended.
+// takeOverStraight lets the engine go on with a run after n of its steps.
 func (r *Run) takeOverStraight(n int) {
 	for _, one := range r.straight.steps[:n] {
 		if one.kind == submodules.RecvStep {
-			r.came.set(r.comm.local[one.peer])
+			r.present.set(r.comm.local[one.peer])
 		}
 		r.endStep(one.id)
 	}
-	left := r.ready[:0]
-	for _, id := range r.ready {
-		if r.flags[id]&ended == 0 {
-			left = append(left, id)
-		}
-	}
-	r.ready = left
+	r.ready = slices.DeleteFunc(r.ready, func(id dag.ID) bool { return r.flags[id]&ended != 0 })
 }

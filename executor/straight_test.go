@@ -80,10 +80,7 @@ func straightAndTakenOver(t *testing.T, open func(*rapid.T, *levels.Topology, ex
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(2, 5).Draw(t, "ranks")
 		topo := fmt.Sprintf("1x%d", n)
-		h, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		h, _ := parse(t, topo, "")
 		w, end := open(t, h, executor.Config{EagerBudget: 1 << rapid.IntRange(12, 16).Draw(t, "budget")})
 		defer end()
 		plan := rapid.SampledFrom([]string{
@@ -150,10 +147,9 @@ func shift(ctx context.Context, c *executor.Comm, number int) error {
 // A small call whose context ends while it waits for a rank that doesn't come ends on
 // all ranks, whether it still looks at the ring or is the engine's already.
 func TestCancelWhileStraight(t *testing.T) {
-	h, p := parse(t, "1x2", "shape=flat,fs=all,w=1,i=nbc/binomial")
 	for range 100 {
 		w := onProcessors(2, 2, executor.Config{})
-		runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(numbers(2, 1)))
+		runs, _ := sumsOn(t, w, "1x2", "shape=flat,fs=all,w=1,i=nbc/binomial", 0, 1)
 		for range 3 {
 			do(t, w, runs)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// ErrTruncated is returned by a receive whose buffer is smaller than the message.
+// ErrTruncated is returned by a receive with a buffer smaller than the message.
 var ErrTruncated = errors.New("message is longer than the buffer")
 
 // Send starts sending buf to a rank of the communicator. buf must not be changed
@@ -31,8 +31,8 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 		small = e.world.limits.FarMax()
 	}
 	p := &e.peers[t.peer]
-	p.said++
-	t.ticket = p.said
+	p.outTicket++
+	t.ticket = p.outTicket
 	if n <= small && p.Charge(n) {
 		e.transmit(t.peer, &wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, buf)
 		t.close(nil)
@@ -57,7 +57,7 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	defer crash()
 	at := address{t.peer, tag}
 	err = c.whyUnusable()
-	if err == nil && !c.came.has(at) {
+	if err == nil && c.unclaimed.first(at) == nil {
 		err = c.whyUnreachable(t.peer)
 	}
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	e.tickets++
 	t.ticket = e.tickets
 	e.transfers++
-	if m, ok := c.came.pop(at); ok {
-		c.completeRecv(t, &m.Message, e.store.get(m.block))
+	if m, ok := c.unclaimed.pop(at); ok {
+		t.completeRecv(&m.Message, e.store.get(m.block))
 		e.store.drop(m.block)
 	} else {
 		c.recvs.push(at, t)
@@ -77,7 +77,7 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 	return t, nil
 }
 
-// newTransfer returns a transfer that has not begun, if one can.
+// newTransfer returns a transfer before its begin, if it can begin.
 func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, tag int32, buf []byte) (*Transfer, error) {
 	switch {
 	case peer < 0 || int(peer) >= c.Size():
@@ -100,84 +100,78 @@ func (c *Comm) deliverTransfer(from levels.Rank, m *wire.Message, payload []byte
 	case wire.Tagged, wire.Offer:
 		at := address{from, m.Tag}
 		if t := c.takeRecv(at); t != nil {
-			c.completeRecv(t, m, payload)
+			t.completeRecv(m, payload)
 			return
 		}
 		c.keep(at, earlyMessage{*m, from, c.e.store.keep(payload)})
 	case wire.Accept:
 		if t := takeTransfer(c.sends, from, m.SendTicket); t != nil {
-			c.sendAccepted(t, m)
+			t.sendAccepted(m)
 		}
 	case wire.Arrived:
-		c.endTransfer(takeTransfer(c.given, from, m.RecvTicket), nil)
+		takeTransfer(c.movingRecvs, from, m.RecvTicket).end(nil)
 	}
 }
 
-// sendAccepted sends the bytes of an offer. Of a message that doesn't fit none are
-// wanted, and its receive is over: nothing is sent, for the receiver may be on its way
-// out.
-func (c *Comm) sendAccepted(t *Transfer, m *wire.Message) {
+// sendAccepted sends the bytes of an offer. If the message doesn't fit none are wanted, and its
+// receive is over: nothing is sent, for the receiver may be on its way out.
+func (t *Transfer) sendAccepted(m *wire.Message) {
+	c := t.comm
 	switch n := int64(len(t.buf)); {
 	case m.Size == 0 && n > 0:
-		c.endTransfer(t, nil)
+		t.end(nil)
 	case m.Size != n:
 		err := fmt.Errorf("%w: rank accepts %d bytes of a message of %d", ErrProtocol, m.Size, n)
 		c.blameRank(t.peer, err)
-		c.endTransfer(t, err)
+		t.end(err)
 	default:
 		arrived := wire.Message{Kind: wire.Arrived, Comm: c.id, RecvTicket: m.RecvTicket, Size: m.Size, Addr: m.Addr}
-		if c.e.transmitFrom(t.peer, &arrived, t.buf, putter{transfer: t}) {
-			c.endTransfer(t, nil)
+		if c.e.transmitFrom(t.peer, &arrived, t.buf, putOwner{transfer: t}) {
+			t.end(nil)
 		}
 	}
 }
 
-// placeTransfer returns where the bytes of a large message go, nil if nobody wants
-// them.
-func (c *Comm) placeTransfer(from levels.Rank, m *wire.Message) []byte {
-	if t := c.given[ticket{from, m.RecvTicket}]; t != nil && int64(t.n) == m.Size {
-		return t.buf[m.Offset:]
+// placeTransfer returns the destination of a large message's bytes, nil if nobody wants them.
+func (m *mail) placeTransfer(from levels.Rank, part *wire.Message) []byte {
+	if t := m.movingRecvs[ticket{from, part.RecvTicket}]; t != nil && int64(t.n) == part.Size {
+		return t.buf[part.Offset:]
 	}
 	return nil
 }
 
-// completeRecv gives a receive, which is in no list, the message it asked for.
-func (c *Comm) completeRecv(t *Transfer, m *wire.Message, payload []byte) {
-	e := c.e
-	short := m.Size > int64(len(t.buf))
+// completeRecv gives a receive in no list its message.
+func (t *Transfer) completeRecv(m *wire.Message, payload []byte) {
+	c, e := t.comm, t.comm.e
+	var short error // nil: the message fits
+	if m.Size > int64(len(t.buf)) {
+		short = fmt.Errorf("%w: %d bytes into %d", ErrTruncated, m.Size, len(t.buf))
+	}
 	if m.Kind == wire.Tagged {
 		t.n = copy(t.buf, payload)
 		e.consume(t.peer, len(payload))
-		c.endTransfer(t, whyTruncated(short, m.Size, len(t.buf)))
+		t.end(short)
 		return
 	}
-	// The sender gets the address for the bytes and the ticket of the receive. A
-	// message that doesn't fit is accepted and dropped.
+	// The sender gets the address for the bytes and the ticket of the receive. A message too long
+	// for the buffer is accepted and dropped.
 	accept := wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
-	if short {
+	if short != nil {
 		accept.Size = 0
 	} else {
 		t.n = int(m.Size)
-		addTransfer(&c.given, t)
+		addTransfer(&c.movingRecvs, t)
 		if m.Size > 0 {
 			accept.Addr = wire.Start(t.buf)
 		}
 	}
 	e.transmit(t.peer, &accept, nil)
-	if short {
-		c.endTransfer(t, whyTruncated(short, m.Size, len(t.buf)))
+	if short != nil {
+		t.end(short)
 	}
 }
 
-// whyTruncated returns the error of a receive whose buffer is too short, nil otherwise.
-func whyTruncated(short bool, size int64, buf int) error {
-	if !short {
-		return nil
-	}
-	return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, size, buf)
-}
-
-// whyUnreachable returns why nothing can be sent to a rank, or nothing more will come
+// whyUnreachable returns the reason why nothing can be sent to a rank, or nothing more will come
 // from it; nil if it can.
 func (c *Comm) whyUnreachable(peer levels.Rank) error {
 	if err := c.whyUnusable(); err != nil {

@@ -10,10 +10,9 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/tasks"
 )
 
-// exchange sends and receives blockingly, in this order of arguments.
+// send sends a message, and waits until its buffer may be used again.
 func send(ctx context.Context, w *executor.World, from, to int, tag int32, buf []byte) error {
 	t, err := w.Endpoint(levels.Rank(from)).Comm(0).Send(ctx, levels.Rank(to), tag, buf)
 	if err != nil {
@@ -23,12 +22,44 @@ func send(ctx context.Context, w *executor.World, from, to int, tag int32, buf [
 }
 
 func recv(ctx context.Context, w *executor.World, at, from int, tag int32, buf []byte) (int, error) {
-	t, err := w.Endpoint(levels.Rank(at)).Comm(0).Recv(ctx, levels.Rank(from), tag, buf)
+	return recvOn(ctx, w.Endpoint(levels.Rank(at)).Comm(0), levels.Rank(from), tag, buf)
+}
+
+// recvOn is recv on any communicator.
+func recvOn(ctx context.Context, c *executor.Comm, from levels.Rank, tag int32, buf []byte) (int, error) {
+	t, err := c.Recv(ctx, from, tag, buf)
 	if err != nil {
 		return 0, err
 	}
 	err = t.Wait(ctx)
 	return t.Len(), err
+}
+
+// post begins a receive.
+func post(t failer, ctx context.Context, c *executor.Comm, from levels.Rank, tag int32, buf []byte) *executor.Transfer {
+	t.Helper()
+	posted, err := c.Recv(ctx, from, tag, buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return posted
+}
+
+// waitAll waits for transfers until one has failed.
+func waitAll(ctx context.Context, all []*executor.Transfer) error {
+	for _, t := range all {
+		if err := t.Wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// waitLong waits for a transfer until the patience of a test ends.
+func waitLong(tr *executor.Transfer) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	return tr.Wait(ctx)
 }
 
 // message is n bytes that tell which message they are.
@@ -98,10 +129,8 @@ func TestManyInFlight(t *testing.T) {
 			t.Watch(ctx)
 			all = append(all, t)
 		}
-		for _, t := range all {
-			if err := t.Wait(ctx); err != nil {
-				return err
-			}
+		if err := waitAll(ctx, all); err != nil {
+			return err
 		}
 		for i, b := range bufs {
 			if !bytes.Equal(b, message(i%200*30, i)) {
@@ -180,10 +209,8 @@ func TestTransferArguments(t *testing.T) {
 
 // Messages and collectives don't mix, whatever their order on each rank.
 func TestMessagesBesideCollectives(t *testing.T) {
-	h, p := parse(t, "2x2", "shape=han,fs=64B,w=2,s=sm,i=adapt/chain")
-	w := newWorld(t, h.Size(), executor.Config{EagerBudget: 400})
-	bufs := numbers(4, 500)
-	runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 500, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(bufs))
+	w := newWorld(t, 4, executor.Config{EagerBudget: 400})
+	runs, bufs := sumsOn(t, w, "2x2", "shape=han,fs=64B,w=2,s=sm,i=adapt/chain", 0, 500)
 	succeed(t, w, func(ctx context.Context, r int) error {
 		c := w.Endpoint(levels.Rank(r)).Comm(0)
 		var sends []*executor.Transfer
@@ -209,10 +236,8 @@ func TestMessagesBesideCollectives(t *testing.T) {
 				return fmt.Errorf("message %d came wrong", i)
 			}
 		}
-		for _, s := range sends {
-			if err := s.Wait(ctx); err != nil {
-				return err
-			}
+		if err := waitAll(ctx, sends); err != nil {
+			return err
 		}
 		return runs[r].Wait(ctx)
 	})
@@ -233,11 +258,10 @@ func TestCancelTransfer(t *testing.T) {
 		cancel(errEnough)
 		return send(long, w, 0, 1, 8, make([]byte, 1<<20))
 	})
-	var peer *executor.PeerError
 	if errs[1] != errEnough {
 		t.Errorf("the cancelled receive: %v, want %v", errs[1], errEnough)
 	}
-	if !errors.As(errs[0], &peer) || peer.Rank != 1 || !errors.Is(errs[0], errEnough) {
+	if !names(errs[0], 1) || !errors.Is(errs[0], errEnough) {
 		t.Errorf("the other rank: %v, want a PeerError of rank 1", errs[0])
 	}
 }
@@ -247,10 +271,7 @@ func TestCancelTransfer(t *testing.T) {
 func TestTransfersWithARankThatLeft(t *testing.T) {
 	w := newWorld(t, 2, executor.Config{})
 	c, left := w.Endpoint(0).Comm(0), w.Endpoint(1).Comm(0)
-	pending, err := c.Recv(t.Context(), 1, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pending := post(t, t.Context(), c, 1, 1, nil)
 	offered, err := c.Send(t.Context(), 1, 2, make([]byte, 1<<20))
 	if err != nil {
 		t.Fatal(err)
@@ -278,7 +299,4 @@ func TestTransfersWithARankThatLeft(t *testing.T) {
 }
 
 // gone tells whether err says that rank 1 has closed.
-func gone(err error) bool {
-	var peer *executor.PeerError
-	return errors.As(err, &peer) && peer.Rank == 1 && errors.Is(err, executor.ErrClosed)
-}
+func gone(err error) bool { return names(err, 1) && errors.Is(err, executor.ErrClosed) }

@@ -4,9 +4,9 @@ import (
 	"context"
 )
 
-// cancelUnlessOver breaks the communicator because ctx is done, unless what n was in
-// that life has ended meanwhile, or can be withdrawn: nobody else knows of it then. After a
-// deadline it returns at once: who is late is found out first, for some seconds at most.
+// cancelUnlessOver breaks the communicator because ctx is done, unless n has ended since, in that
+// life, or can be withdrawn: nobody else knows of it then. After a deadline it returns at once: it
+// finds out the late ranks first, for some seconds at most.
 func (n *ending) cancelUnlessOver(ctx context.Context, life uint32) {
 	e := n.comm.e
 	e.mu.Lock()
@@ -24,8 +24,8 @@ func (n *ending) cancelUnlessOver(ctx context.Context, life uint32) {
 	}
 }
 
-// pause lets other goroutines have the lock between two pieces of work. It breaks the
-// communicator that is driven for if the driver's context is done.
+// pause lets other goroutines have the lock between two pieces of work. It breaks the driver's
+// communicator if the driver's context is done.
 func (e *Endpoint) pause() {
 	d, life := e.driver, uint32(0)
 	if d.n != nil {
@@ -38,8 +38,7 @@ func (e *Endpoint) pause() {
 	e.mu.Lock()
 }
 
-// carryOut breaks the communicators that were found failing, and asks what is to be
-// asked. The lock must not be held.
+// carryOut breaks the failing communicators and puts the open questions. The lock must not be held.
 func (e *Endpoint) carryOut() {
 	e.mu.Lock()
 	list, questions := e.failing, e.asking
@@ -48,22 +47,22 @@ func (e *Endpoint) carryOut() {
 	for _, q := range questions {
 		e.world.deliverInquiry(q)
 	}
-	e.failAll(list, e.world.findCalls)
+	e.world.failAll(list, e.world.findCalls)
 }
 
 // failAll breaks communicators.
-func (e *Endpoint) failAll(list []failure, find finder) {
+func (w *World) failAll(list []failure, find callFinder) {
 	for _, f := range list {
 		f.explainMismatch(find)
 		if f.later {
-			e.world.failLater(f)
+			w.failLater(f)
 			continue
 		}
-		e.world.failComm(f.comm, f.peer, f.err)
+		w.failComm(f.comm, f.peer, f.err)
 	}
 }
 
-// unlock also carries out what was found failing: nobody may drive after this.
+// unlock also carries out the duties: nobody may drive after this.
 func (e *Endpoint) unlock() {
 	errands := len(e.failing)+len(e.asking) > 0
 	e.mu.Unlock()
@@ -72,7 +71,7 @@ func (e *Endpoint) unlock() {
 	}
 }
 
-// dispatch wakes or does what a start may have left behind.
+// dispatch flushes the link and wakes the driver after a start.
 func (e *Endpoint) dispatch() {
 	e.link.Flush(e.ears())
 	if e.driving {
@@ -80,7 +79,7 @@ func (e *Endpoint) dispatch() {
 	}
 }
 
-// releaseApart is release on the goroutine that hears other processes.
+// releaseApart is release on the goroutine of control messages.
 func (e *Endpoint) releaseApart() {
 	e.dispatch()
 	errands := len(e.failing)+len(e.asking) > 0
@@ -90,17 +89,17 @@ func (e *Endpoint) releaseApart() {
 	}
 }
 
-// releaseAlone is release on that goroutine without a question to others. So a mismatch comes before the goroutine's next
-// work.
+// releaseAlone is release on the caller's goroutine. It asks no other ranks first: a mismatch fails a call
+// before the goroutine goes on.
 func (e *Endpoint) releaseAlone() {
 	e.dispatch()
 	list := e.failing
 	e.failing = nil
 	e.mu.Unlock()
-	e.failAll(list, e.world.recallCalls)
+	e.world.failAll(list, e.world.recallCalls)
 }
 
-// release unlocks the engine after something was started.
+// release unlocks the engine after a start.
 func (e *Endpoint) release() {
 	e.dispatch()
 	e.unlock()

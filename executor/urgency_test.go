@@ -50,8 +50,11 @@ func TestUrgency(t *testing.T) {
 			}
 			runs = append(runs, all)
 		}
-		start(0)                                         // and nothing leaves without credit
-		w.Endpoint(0).Hold(func(wire.Sink) { start(1) }) // the root hears of all credits at once
+		start(0) // and nothing leaves without credit
+		w.Endpoint(0).Hold(func(wire.Sink) {
+			start(1)
+			w.Endpoint(1).Poll() // else a start that met a driver leaves its credit to it, for later
+		}) // the root hears of all credits at once
 		for _, r := range runs {
 			for _, one := range r {
 				if err := one.Wait(t.Context()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -13,8 +14,8 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// reportVerdict finds out why ranks of the communicator stand still, once for all that have
-// stalled, and tells rank 0 of the world.
+// reportVerdict finds out why ranks of the communicator stand still, once for all stalled ones, and
+// tells rank 0 of the world.
 func (c *Comm) reportVerdict() {
 	e, w := c.e, c.e.world
 	isOver := func() bool {
@@ -22,15 +23,15 @@ func (c *Comm) reportVerdict() {
 		defer e.mu.Unlock()
 		return c.broken != nil || e.stopped
 	}
-	leave := c.awaitTurn(&c.askedStall, func() bool { return isOver() || c.wasLooked() })
+	leave := c.awaitTurn(&c.askedStall, func() bool { return isOver() || c.wasSearched() })
 	defer leave()
-	if isOver() || c.wasLooked() {
+	if isOver() || c.wasSearched() {
 		return
 	}
 	if w.control == nil {
-		w.looked[c.id] = time.Now()
+		w.lastSearch[c.id] = time.Now()
 	}
-	states := w.states(w.everyRank(), about{comm: c.id}, isOver)
+	states := w.states(w.everyRank(), askReason{comm: c.id}, isOver)
 	if isOver() {
 		return
 	}
@@ -42,12 +43,12 @@ func (c *Comm) reportVerdict() {
 	}
 }
 
-// wasLooked reports whether another rank has looked for a deadlock a short time ago. Where
-// there are no other processes only the one whose turn it is may call it.
-func (c *Comm) wasLooked() bool {
+// wasSearched reports whether another rank has looked for a deadlock a short time ago. Without other
+// processes only the rank in its turn may call it.
+func (c *Comm) wasSearched() bool {
 	w := c.e.world
 	if w.control == nil {
-		return time.Since(w.looked[c.id]) < w.config.StallAfter/2
+		return time.Since(w.lastSearch[c.id]) < w.config.StallAfter/2
 	}
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
@@ -62,7 +63,7 @@ func (w *World) tellVerdict(me levels.Rank, f *verdict.Finding, states []flight.
 	}
 }
 
-// canReport reports whether rank 0 has answered, and hears what it is told: in an operation it may not.
+// canReport reports whether rank 0 has answered and hears news: in an operation it may not.
 func canReport(states []flight.State) bool {
 	for i := range states {
 		if d := states[i].Doing; states[i].Rank == 0 {
@@ -72,17 +73,17 @@ func canReport(states []flight.State) bool {
 	return false
 }
 
-// reportVerdict logs a finding, unless the same was logged a short time ago: several
-// communicators may stand still because of it.
+// reportVerdict logs a finding, unless the same was logged a short time ago: several communicators
+// may stand still because of it.
 func (w *World) reportVerdict(f *verdict.Finding) {
 	log := w.config.Stalls
 	if f == nil || log == nil {
 		return
 	}
 	w.reporting.Lock()
-	again := w.reported.Same(f) && time.Since(w.reportedAt) < w.config.StallAfter/2
+	again := w.lastFinding.Same(f) && time.Since(w.lastFindingAt) < w.config.StallAfter/2
 	if !again {
-		w.reported, w.reportedAt = *f, time.Now()
+		w.lastFinding, w.lastFindingAt = *f, time.Now()
 	}
 	w.reporting.Unlock()
 	if !again {
@@ -90,24 +91,21 @@ func (w *World) reportVerdict(f *verdict.Finding) {
 	}
 }
 
-// noteLoss notes that the control plane has lost a rank.
+// noteLoss notes the control plane's loss of a rank.
 func (c *control) noteLoss(rank levels.Rank, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.losses == nil {
-		c.losses = map[levels.Rank]error{}
-	}
 	c.losses[rank] = err
 }
 
-// whyLossOf returns how a rank was lost; nil: it wasn't.
+// whyLossOf returns the control plane's reason for a rank's loss; nil: it wasn't lost.
 func (c *control) whyLossOf(rank levels.Rank) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.losses[rank]
 }
 
-// noteFailed keeps the first failure of a communicator for whoever asks.
+// noteFailed keeps the first failure of a communicator of this rank, and dumps its state.
 func (c *Comm) noteFailed(by levels.Rank, err error) {
 	e := c.e
 	if e.failed != nil {
@@ -120,7 +118,7 @@ func (c *Comm) noteFailed(by levels.Rank, err error) {
 	}
 }
 
-// failedAs says what a failure looks like, and who is to blame.
+// failedAs returns a failure's class, and the ranks to blame.
 func (c *Comm) failedAs(by levels.Rank, err error) *flight.Failed {
 	e := c.e
 	f := &flight.Failed{Rank: int(by), Text: shortenText(c.broken.Error())}
@@ -152,8 +150,8 @@ func (c *Comm) failedAs(by levels.Rank, err error) *flight.Failed {
 	return f
 }
 
-// classOf returns the class of a failure of a rank; empty: none. lost is how the control plane
-// has lost it, nil if it hasn't.
+// classOf returns the class of a failure of a rank; empty: none. lost is the control plane's reason
+// for its loss, nil if it wasn't lost.
 func classOf(err, lost error, own bool) string {
 	for _, limit := range []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.ENOSPC, syscall.ENOBUFS} {
 		if errors.Is(err, limit) {
@@ -174,15 +172,12 @@ func classOf(err, lost error, own bool) string {
 // isSilence reports whether a rank was given up because nothing came from its host.
 func isSilence(lost error) bool {
 	text := lost.Error() // it may have come from another rank
-	for _, word := range []string{"timed out", "timeout", "unreachable", "no route"} {
-		if strings.Contains(text, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"timed out", "timeout", "unreachable", "no route"}, func(word string) bool {
+		return strings.Contains(text, word)
+	})
 }
 
-// fewer returns those ranks of the communicator who run what fewer do.
+// fewer returns the side of the mismatch with fewer ranks; of one rank against one, both.
 func (e *MismatchError) fewer() []levels.Rank {
 	one, other := append([]levels.Rank{e.Rank}, e.With...), append([]levels.Rank{e.Peer}, e.PeerWith...)
 	if len(one) < len(other) {

@@ -2,16 +2,18 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// Wait blocks until it has ended and returns its error. When ctx is cancelled
-// first, the communicator breaks on all ranks and the error is the context's
-// cause. Waiting again returns the same error.
+// Wait blocks until it has ended and returns its error. When ctx is cancelled first, the
+// communicator breaks on all ranks and the error is the context's cause. Waiting again returns the
+// same error.
 func (n *ending) Wait(ctx context.Context) error {
 	n.comm.e.enter()
 	if n.unwatch == nil {
@@ -31,13 +33,13 @@ func (n *ending) awaitInTime(ctx context.Context) error {
 	return n.awaitEnd(ctx)
 }
 
-// limitCall returns a context with the time that a call has.
+// limitCall returns a context with the time limit of a call.
 func (w *World) limitCall(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := w.config.CallTimeout
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("the limit of %v for a call: %w", limit, context.DeadlineExceeded))
 }
 
-// awaitEnd is Wait with the lock held, which it lets go of.
+// awaitEnd is Wait with the lock held; it releases it.
 func (n *ending) awaitEnd(ctx context.Context) error {
 	e := n.comm.e
 	for !n.finished {
@@ -49,7 +51,7 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 		e.drive(n)
 		e.driving = false
 	}
-	n.tellWaiters()
+	n.wakeWaiter()
 	e.handOver()
 	err := n.err
 	e.unlock()
@@ -91,8 +93,8 @@ func (n *ending) watchContext(ctx context.Context) {
 // Watch lets the transfer go on without a goroutine in Wait.
 func (t *Transfer) Watch(ctx context.Context) { t.watchContext(ctx) }
 
-// awaitDriver waits while another goroutine drives, until n has ended or it is asked
-// to drive. The lock is held before and after.
+// awaitDriver waits while another goroutine drives, until n has ended or it is asked to drive. The
+// lock is held before and after.
 func (e *Endpoint) awaitDriver(ctx context.Context, n *ending) {
 	e.waiters = append(e.waiters, n)
 	life, done := n.life, ctx.Done()
@@ -100,7 +102,7 @@ func (e *Endpoint) awaitDriver(ctx context.Context, n *ending) {
 		done = nil
 	}
 	if e.backDrives {
-		e.sleeper.Wake() // whoever waits is a better driver
+		e.sleeper.Wake() // this goroutine is a better driver
 	}
 	e.mu.Unlock()
 	select {
@@ -114,23 +116,22 @@ func (e *Endpoint) awaitDriver(ctx context.Context, n *ending) {
 	}
 }
 
-// handOver finds a new driver for what is on its way: one who waits, or the
-// background.
+// handOver finds a new driver if anything is on its way: one of the waiters, or the background.
 func (e *Endpoint) handOver() {
 	if e.driving || e.stopped || e.isIdle() {
 		return
 	}
 	if len(e.waiters) > 0 {
-		e.waiters[0].tell()
+		e.waiters[0].wake()
 		return
 	}
-	if !e.inBack {
-		e.inBack = true
+	if !e.hasBackDriver {
+		e.hasBackDriver = true
 		e.background.Add(1)
-		if e.back == nil {
-			e.back = e.driveInBackground // once: a method's value is an allocation
+		if e.backDriver == nil {
+			e.backDriver = e.driveInBackground // once: a method's value is an allocation
 		}
-		go e.back() // World.Close waits for it
+		go e.backDriver() // World.Close waits for it
 	}
 }
 
@@ -140,7 +141,7 @@ func (e *Endpoint) driveInBackground() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer func() { // also when a hook ends this goroutine
-		e.inBack = false
+		e.hasBackDriver = false
 		e.handOver()
 	}()
 	if !e.driving {
@@ -151,28 +152,26 @@ func (e *Endpoint) driveInBackground() {
 	}
 }
 
-// hasEnough reports whether the driver should stop: what it waits for has ended, or, in
-// the background, there is nothing left or somebody better.
-func (e *Endpoint) hasEnough(n *ending) bool {
+// shouldStop reports whether the driver should stop: its goal has ended, or, in the background,
+// nothing is left or a better driver waits.
+func (e *Endpoint) shouldStop(n *ending) bool {
 	if n != nil {
 		return n.finished
 	}
 	return e.stopped || e.isIdle() || len(e.waiters) > 0
 }
 
-// isIdle reports whether nothing is on its way, not even bytes that a link had no room
-// for.
+// isIdle reports whether nothing is on its way, not even bytes left in a full link.
 func (e *Endpoint) isIdle() bool {
 	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
 }
 
-// mostInVain is after how many spins in a row that found nothing the background driver
-// sleeps at once: nobody waits, and the processor is the one that the program computes on.
+// mostInVain is the number of vain spins in a row after which the background driver sleeps at once:
+// nobody waits, and the program computes on the same processor.
 const mostInVain = 3
 
-// drive makes progress for all that is on its way on this rank. The lock is held
-// before and after, but not all the time between. n is what the driver waits for,
-// nil in the background.
+// drive makes progress for everything on its way on this rank. The lock is held before and after,
+// but not all the time between. n is the driver's goal, nil in the background.
 func (e *Endpoint) drive(n *ending) {
 	returned := false
 	defer func() {
@@ -185,7 +184,7 @@ func (e *Endpoint) drive(n *ending) {
 		}
 	}()
 	idle, inVain, spun := 0, 0, time.Duration(0)
-	for !e.hasEnough(n) {
+	for !e.shouldStop(n) {
 		switch {
 		case len(e.failing)+len(e.asking) > 0:
 			e.mu.Unlock()
@@ -193,7 +192,7 @@ func (e *Endpoint) drive(n *ending) {
 			e.mu.Lock()
 		case e.makeProgress():
 			if idle > 0 {
-				e.endIdle(idle)
+				e.endIdle(e.flight, idle)
 				idle, inVain, spun = 0, 0, 0
 			}
 			e.pause()
@@ -206,9 +205,9 @@ func (e *Endpoint) drive(n *ending) {
 				inVain++
 			}
 			if idle == 1 || idle%readEvery == 0 {
-				spun += e.tickIdle(idle)
+				spun += e.tickIdle(e.flight, idle)
 			}
-			if spun > wire.Tick { // on a busy machine: only who sleeps looks around
+			if spun > wire.Tick { // on a busy machine: looking around needs a sleep
 				idle = max(idle, e.world.spin)
 			}
 			if e.driver.ctx.Err() != nil { // on a busy machine a spin may take seconds
@@ -226,57 +225,73 @@ func (e *Endpoint) drive(n *ending) {
 	returned = true
 }
 
-// The clock is read every readEvery yields of a wait, and at both ends of each sampleEvery-th
-// one: most waits are so short that two readings would be felt.
+// dropWheelIfExited is deferred by drivers; returned is set before the driver returns. If a hook
+// has ended the goroutine instead, it lets go of the wheel, for another one to take. It reports
+// whether it did; the lock is held.
+func (e *Endpoint) dropWheelIfExited(returned *bool) (ended bool) {
+	if *returned {
+		return false
+	}
+	e.driving, e.backDrives = false, false
+	for _, c := range e.comms {
+		if c.local != nil {
+			c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
+		}
+	}
+	return true
+}
+
+// The clock is read every readEvery yields of a wait, and at both ends of each sampleEvery-th one:
+// most waits are too short for two readings.
 const (
 	readEvery   = 16
 	sampleEvery = 64
 )
 
-// tickIdle reads the clock in a wait, after so many yields, the first of which begins it. What
-// only some waits measure counts for all of them. It returns how long the yields since the
-// last reading took, 0 if that isn't known.
-func (e *Endpoint) tickIdle(idle int) (took time.Duration) {
+// tickIdle reads the clock in a wait, after so many yields; the first of them begins the wait.
+// Times measured in some waits only count for all. It returns the time of the yields since the last
+// reading, 0 if unknown.
+func (w *wheel) tickIdle(ring *flight.Ring, idle int) (took time.Duration) {
 	switch {
 	case idle == 1:
-		if e.idles++; e.idles%sampleEvery == 0 {
-			e.flight.Tick()
+		if w.waitCount++; w.waitCount%sampleEvery == 0 {
+			ring.Tick()
 		}
 	case idle > readEvery:
-		took = e.flight.Tick()
-		e.addWaited(took)
+		took = ring.Tick()
+		w.addWaited(took)
 	default:
-		e.waitedSampled(e.flight.Tick())
+		w.waitedSampled(ring.Tick())
 	}
 	return took
 }
 
 // endIdle ends a wait of so many yields.
-func (e *Endpoint) endIdle(idle int) {
-	switch sampled := e.idles%sampleEvery == 0; {
+func (w *wheel) endIdle(ring *flight.Ring, idle int) {
+	switch sampled := w.waitCount%sampleEvery == 0; {
 	case idle >= readEvery:
-		e.addWaited(e.flight.Tick())
+		w.addWaited(ring.Tick())
 	case sampled:
-		e.waitedSampled(e.flight.Tick())
+		w.waitedSampled(ring.Tick())
 	}
 }
 
-// addWaited counts time that somebody waited; the background driver waits for nobody.
+// addWaited counts time with a waiting goroutine; the background driver waits for nobody.
 func (w *wheel) addWaited(d time.Duration) {
 	if !w.backDrives {
-		w.waited += d
+		w.waitTime += d
 	}
 }
 
-// shortWait is how long readEvery yields take at most, unless the thread lost its processor in
-// one of them.
+// shortWait is the longest time of readEvery yields, unless the thread lost its processor in one of
+// them.
 const shortWait = 50 * time.Microsecond
 
-// waitedSampled counts the beginning of a wait, if it is one that is measured. A long one stands
-// for itself only.
+// waitedSampled counts the beginning of a wait, if it is a measured one. A long one stands for
+// itself only.
 func (w *wheel) waitedSampled(d time.Duration) {
 	switch {
-	case w.idles%sampleEvery != 0:
+	case w.waitCount%sampleEvery != 0:
 	case d > shortWait:
 		w.addWaited(d)
 	default:
@@ -290,7 +305,7 @@ func (e *Endpoint) sleep() {
 	if n := e.driver.n; n != nil && n.overdue {
 		done = nil // it has had its effect
 	}
-	e.flight.Tick() // so that the next one measures this sleep alone
+	e.flight.Tick() // the next one measures this sleep alone
 	e.mu.Unlock()
 	ticked := e.sleeper.Park(done)
 	e.mu.Lock()

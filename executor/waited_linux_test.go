@@ -2,20 +2,16 @@ package executor_test
 
 import (
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Of ranks one of which is late, the late one waits least.
 func TestWaited(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := local.New(3, executor.Config{})
-		defer w.Close()
+	inBubble(t, 3, executor.Config{}, func(t *testing.T, w *executor.World) {
 		h, p := parse(t, "3", "shape=flat,fs=all,w=1,s=nbc")
 		runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(3, 3)), raws(numbers(3, 3)))
 		done := make(chan error, 3)

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// eachStuck calls f for each step of the running pass that waits for its peer.
+// eachStuck calls f for each step of the running pass waiting for its peer.
 func (r *Run) eachStuck(f func(s *submodules.Step, peer levels.Rank)) {
 	for i := range r.steps {
 		s := &r.steps[i]
@@ -20,14 +20,14 @@ func (r *Run) eachStuck(f func(s *submodules.Step, peer levels.Rank)) {
 	}
 }
 
-// awaitedPeers returns the ranks that the run waits for and that have not come,
-// ascending. If all have come, it returns all of them, and here is true.
+// awaitedPeers returns the awaited ranks not known to be in the call, ascending. If there are none,
+// it returns all awaited ranks, and here is true.
 func (r *Run) awaitedPeers() (list []string, here bool) {
 	var absent, all []levels.Rank
 	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
 		n := r.comm.numberOf(peer)
 		all = append(all, n)
-		if !r.came.has(int32(n)) {
+		if !r.present.has(int32(n)) {
 			absent = append(absent, n)
 		}
 	})
@@ -45,7 +45,7 @@ func (r *Run) awaitedPeers() (list []string, here bool) {
 	return list, here
 }
 
-// absentPeers names the ranks that are waited for and have not come: r4,r7, or none.
+// absentPeers names the awaited ranks not known to be in the call: r4,r7, or none.
 func (r *Run) absentPeers() string {
 	if list, here := r.awaitedPeers(); !here {
 		return strings.Join(list, ",")
@@ -53,8 +53,7 @@ func (r *Run) absentPeers() string {
 	return "none"
 }
 
-// describeWait returns for whom the run waits, since when, and what for: waits for r4
-// since 2.0 s: ib#3 recv r4>r5 64KiB.
+// describeWait returns the run's wait: waits for r4 since 2.0 s: ib#3 recv r4>r5 64KiB.
 func (r *Run) describeWait() string {
 	list, here := r.awaitedPeers()
 	if len(list) == 0 {
@@ -64,18 +63,18 @@ func (r *Run) describeWait() string {
 	if here {
 		text += " (in the call too)"
 	}
-	if !r.moved && !r.since.IsZero() {
+	if !r.hasMoved && !r.since.IsZero() {
 		text += fmt.Sprintf(" since %.1f s", time.Since(r.since).Seconds())
 	}
 	return text + ": " + r.awaitedSteps()
 }
 
-// awaitedSteps returns what the run waits for, from ranks that have not come first:
-// ib#3 recv r4>r5 64KiB, ….
+// awaitedSteps returns the labels of the waiting steps, those for absent ranks first: ib#3 recv
+// r4>r5 64KiB, ….
 func (r *Run) awaitedSteps() string {
 	var labels, others []string
 	r.eachStuck(func(s *submodules.Step, peer levels.Rank) {
-		if r.came.has(r.comm.local[peer]) {
+		if r.present.has(r.comm.local[peer]) {
 			others = append(others, r.prog.Label(s))
 		} else {
 			labels = append(labels, r.prog.Label(s))
@@ -90,37 +89,59 @@ func (r *Run) awaitedSteps() string {
 	return text
 }
 
-// Waiting says, for each run and transfer that is on its way on this rank, what it
-// waits for.
-func (e *Endpoint) Waiting() []string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.listWaiting()
-}
-
-// listWaiting is [Endpoint.Waiting] with the lock held.
+// listWaiting describes the wait of each run and transfer on its way on this rank. The lock is held.
 func (e *Endpoint) listWaiting() []string {
 	var all []string
 	for _, r := range e.runs {
 		all = append(all, fmt.Sprintf("rank %d, %s: %s", r.comm.me, r.b.Request, r.describeWait()))
 	}
+	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, _ bool) {
+		all = append(all, fmt.Sprintf("rank %d, %s", t.comm.me, t.name(way)))
+	})
 	for _, c := range e.comms {
-		for _, t := range c.sends {
-			all = append(all, fmt.Sprintf("rank %d, send %d bytes to rank %d, tag %d", c.me, len(t.buf), c.numberOf(t.peer), t.tag))
-		}
-		receives := func(t *Transfer) {
-			all = append(all, fmt.Sprintf("rank %d, receive from rank %d, tag %d", c.me, c.numberOf(t.peer), t.tag))
-		}
-		for t := range c.recvs.all() {
-			receives(*t)
-		}
-		for t := range c.wild.all() {
+		for t := range c.anyRecvs.all() {
 			all = append(all, fmt.Sprintf("rank %d, receive from any rank, tag %d", c.me, (*t).tag))
-		}
-		for _, t := range c.given {
-			receives(t)
 		}
 	}
 	slices.Sort(all)
 	return all
+}
+
+// The ways of transfers.
+const (
+	sendWay = "send"
+	recvWay = "receive"
+)
+
+// eachTransfer calls f for each transfer on its way to or from one rank, those among its puts
+// included. moves: its bytes are on their way, so its peer has come.
+func (t commTable) eachTransfer(p *puts, f func(t *Transfer, way string, moves bool)) {
+	for _, c := range t {
+		for _, t := range c.sends {
+			f(t, sendWay, false)
+		}
+		for t := range c.recvs.all() {
+			f(*t, recvWay, false)
+		}
+		for _, t := range c.movingRecvs {
+			f(t, recvWay, true)
+		}
+	}
+	for _, by := range p.all {
+		if by.transfer != nil {
+			f(by.transfer, sendWay, true)
+		}
+	}
+}
+
+// awaitedBy says what a transfer lacks at its peer.
+var awaitedBy = map[string]string{sendWay: "a receive", recvWay: "a message"}
+
+// name describes the transfer: receive from rank 1, tag 5.
+func (t *Transfer) name(way string) string {
+	to := t.comm.numberOf(t.peer)
+	if way == sendWay {
+		return fmt.Sprintf("send %d bytes to rank %d, tag %d", len(t.buf), to, t.tag)
+	}
+	return fmt.Sprintf("receive from rank %d, tag %d", to, t.tag)
 }

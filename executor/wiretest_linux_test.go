@@ -14,10 +14,7 @@ import (
 func TestProcessLinks(t *testing.T) {
 	for _, topo := range []string{"1x2", "2x1"} {
 		t.Run(topo, func(t *testing.T) {
-			h, err := levels.Parse(topo)
-			if err != nil {
-				t.Fatal(err)
-			}
+			h, _ := parse(t, topo, "")
 			wiretest.Run(t, func(t *testing.T) (a, b wiretest.Port) {
 				p := openProcesses(t, h, proc.Config{}, nil)
 				t.Cleanup(func() { closeProcesses(t, p) })

@@ -1,0 +1,159 @@
+package executor
+
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// traffic is a rank's messages to and from the ranks of the world. The engine's lock guards it.
+type traffic struct {
+	link   wire.Link
+	peers  []peerState  // by rank of the world
+	store  blocks       // payloads waiting for their recvs
+	puts   puts         // sends with bytes on their way out
+	flight *flight.Ring // the last events, messages and others
+	// outgoing is the message being given to the link. It is a field because a pointer passed
+	// through an interface escapes: a message on the stack would be an allocation each. Only
+	// prepare writes it.
+	outgoing wire.Message
+}
+
+// peerState is an engine's state about one rank, itself included.
+type peerState struct {
+	flow.Pair
+	far       bool    // it is on another node
+	sent      int64   // payload bytes sent to it
+	read      int64   // bytes read from its memory
+	outTicket uint32  // of the last point-to-point message sent
+	inTicket  uint32  // of the last one received
+	landing   landing // the large message coming from it
+}
+
+// landing is the destination step of a rank's large message: looked up with its first part, and
+// good until the message is delivered. The zero value is none.
+type landing struct {
+	run  *Run // nil: none
+	step dag.ID
+}
+
+// isOf reports whether m is one more part, or the end, of the message landing in r.
+func (l *landing) isOf(r *Run, m *wire.Message) bool {
+	if l.run != r || r.seq != m.Seq || r.pass != m.Pass {
+		return false
+	}
+	s := &r.steps[l.step]
+	return s.Edge == m.Edge && s.Len() == m.Size && r.flags[l.step]&(reached|arrived|ended) == reached
+}
+
+// transmit sends m with its payload, which has been copied when it returns.
+func (t *traffic) transmit(to levels.Rank, m *wire.Message, payload []byte) {
+	t.peers[to].sent += int64(len(payload))
+	t.link.Post(to, t.prepare(to, m), payload)
+}
+
+// transmitFrom sends m with the bytes of src, against credit or as a lead. It reports whether they
+// have left; if not, their owner is told later, see [puts.end].
+func (t *traffic) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putOwner) (done bool) {
+	t.peers[to].sent += int64(len(src))
+	token := t.puts.add(by)
+	if done = t.link.Put(to, t.prepare(to, m), src, token); done {
+		t.puts.take(token)
+	}
+	return done
+}
+
+// prepare copies m to a place safe for links, and adds the refund owed to the peer.
+func (t *traffic) prepare(to levels.Rank, m *wire.Message) *wire.Message {
+	t.outgoing = *m
+	t.outgoing.Refund = t.peers[to].Settle()
+	t.recordMessage(flight.Sent, to, &t.outgoing)
+	return &t.outgoing
+}
+
+// recordMessage records a message.
+func (t *traffic) recordMessage(k flight.Kind, peer levels.Rank, m *wire.Message) {
+	t.flight.Message(k, uint8(m.Kind), uint64(m.Comm), m.Seq, m.Pass, int32(peer), m.Edge|m.Tag, m.Size)
+}
+
+// consume notes that a message without credit is no longer kept, and returns its budget to the
+// sender when due.
+func (t *traffic) consume(from levels.Rank, payload int) {
+	if t.peers[from].Consume(int64(payload)) {
+		t.transmit(from, &wire.Message{Kind: wire.Return}, nil)
+	}
+}
+
+// consumeUnwanted consumes a message without a taker, if it was charged.
+func (t *traffic) consumeUnwanted(from levels.Rank, k wire.Kind, payload int) {
+	if k == wire.Eager || k == wire.Tagged {
+		t.consume(from, payload)
+	}
+}
+
+// forgetLandings lets go of a failed run: nothing lands in it any more.
+func (t *traffic) forgetLandings(r *Run) {
+	for i := range t.peers {
+		if l := &t.peers[i].landing; l.run == r {
+			*l = landing{}
+		}
+	}
+}
+
+// putOwner is the owner of a put's bytes: a step, or a transfer.
+type putOwner struct {
+	run      *Run
+	step     dag.ID
+	transfer *Transfer
+}
+
+// within reports whether the put belongs to a scope.
+func (by putOwner) within(s wire.Scope) bool {
+	if by.run != nil {
+		return by.run.comm.id == s.Comm && (!s.Later || int32(by.run.seq-s.Seq) >= 0)
+	}
+	return by.transfer != nil && by.transfer.comm.id == s.Comm && !s.Later
+}
+
+// puts numbers the bytes on their way out.
+type puts struct {
+	all  []putOwner
+	free []int32
+}
+
+// add returns a number for a new put.
+func (p *puts) add(by putOwner) int32 {
+	if len(p.free) == 0 {
+		p.all = append(p.all, by)
+		return int32(len(p.all) - 1)
+	}
+	n := p.free[len(p.free)-1]
+	p.free = p.free[:len(p.free)-1]
+	p.all[n] = by
+	return n
+}
+
+// take frees a number and returns its owner.
+func (p *puts) take(n int32) putOwner {
+	by := p.all[n]
+	p.all[n] = putOwner{}
+	p.free = append(p.free, n)
+	return by
+}
+
+// hasAny reports whether bytes of a communicator are on their way.
+func (p *puts) hasAny(c *Comm) bool {
+	return slices.ContainsFunc(p.all, func(by putOwner) bool { return by.within(wire.Scope{Comm: c.id}) })
+}
+
+// hasTowards reports whether the bytes of a transfer are on their way to a rank, perhaps departed
+// since.
+func (p *puts) hasTowards(c *Comm, rank levels.Rank) bool {
+	return slices.ContainsFunc(p.all, func(by putOwner) bool {
+		return by.transfer != nil && by.transfer.comm == c && by.transfer.peer == rank
+	})
+}
