@@ -21,17 +21,17 @@ type Link struct {
 	Peer  levels.Rank
 	small int64
 	fds   []*reader // usually one; two if both ranks dialled at once
-	send  int       // descriptor that this rank writes to, -1 before there is one
+	send  int       // descriptor for writing, -1 before there is one
 	dead  error     // why the link is of no use any more
 	told  bool      // the engine has been told so
 
 	dialled bool
-	m       wire.Message // the one being read: a field, so that reading allocates nothing
+	m       wire.Message // the one being read: a field, so reading allocates nothing
 
 	ctl  []byte                   // whole frames to be written at the next frame boundary
 	bulk wire.Fifo[wire.Outgoing] // large payloads on their way, in order
-	out  train                    // what is being written
-	seal *sealed                  // how it is sealed; nil: the connection that is written to is plain
+	out  train                    // frames being written
+	seal *sealed                  // how it is sealed; nil: the connection for writing is plain
 	pace pace
 	came arrival
 
@@ -39,7 +39,7 @@ type Link struct {
 	Lookout *Lookout // the rank's; nil: it doesn't matter how fast payloads come
 }
 
-// tcpReader takes frames from one descriptor.
+// reader takes frames from one descriptor.
 type reader struct {
 	fd   int
 	buf  []byte // read ahead: [from:to] is not yet taken
@@ -47,31 +47,31 @@ type reader struct {
 	to   int
 	m    wire.Message // the frame being read
 	rest int          // bytes of its payload still to come; 0 between frames
-	dst  []byte       // where they go; nil to drop them
+	dst  []byte       // their place; nil to drop them
 	eof  bool         // the peer has ended its side
 	shut bool         // this rank has
 	cut  wire.Parts   // of the large payload being read
 
-	events uint32 // what epoll watches
+	events uint32 // watched by epoll
 
-	seal *unsealed // how what is read is opened; nil: it is plain
+	seal *unsealed // opens records; nil: the bytes are plain
 
 	wait waiting
 	got  int // bytes, at this look
 }
 
-// readAhead has room for the largest message that goes without credit, and more.
+// readAhead has room for the largest message without credit, and more.
 const readAhead = MaxSmall + 16<<10
 
 // leastStraight is how much of a payload is worth its own piece of a read, bytes. Less is
 // read ahead, and copied.
 const leastStraight = 32 << 10
 
-// MaxSmall bounds the payload of a message that goes without credit, bytes.
+// MaxSmall bounds the payload of a message without credit, bytes.
 const MaxSmall = 64 << 10
 
 // NewLink returns the link to a peer, without a connection. small bounds the payload of a
-// message that is not part of a large one, in bytes; it is at most [MaxSmall].
+// message unless it is part of a large one, in bytes; it is at most [MaxSmall].
 func NewLink(peer levels.Rank, small int64) *Link {
 	return &Link{Peer: peer, small: small, send: -1}
 }
@@ -79,7 +79,7 @@ func NewLink(peer levels.Rank, small int64) *Link {
 // maxConnections is one from each side.
 const maxConnections = 2
 
-// IsFull reports whether the link has all connections that ranks make.
+// IsFull reports whether the link has all connections made by ranks.
 func (l *Link) IsFull() bool { return len(l.fds) == maxConnections }
 
 // IsOpen reports whether a message needs no new connection.
@@ -108,8 +108,8 @@ func (l *Link) Report(s wire.Sink) {
 	}
 }
 
-// Shut ends this side of all connections, also of those that have come since it was last
-// called, and reports whether the peer has ended its side.
+// Shut ends this side of all connections, with those made since the last
+// call, and reports whether the peer has ended its side.
 func (l *Link) Shut() (ended bool) {
 	ended = true
 	for _, r := range l.fds {
@@ -118,7 +118,7 @@ func (l *Link) Shut() (ended bool) {
 		} else if !r.shut {
 			r.shut = true
 			r.sayEnd()
-			_ = unix.Shutdown(r.fd, unix.SHUT_WR) // a peer that is gone needs none
+			_ = unix.Shutdown(r.fd, unix.SHUT_WR) // a peer without a socket needs none
 		}
 		ended = ended && r.eof
 	}
@@ -140,7 +140,7 @@ func (l *Link) Close() {
 	}
 }
 
-// Renew ends the connections and drops what is on its way. The link is as at first then, and has that number.
+// Renew ends the connections and drops everything on its way. The link is as at first then, and has the given number.
 func (l *Link) Renew(number uint32, s wire.Sink) {
 	for _, r := range l.fds {
 		if !r.wait.since.IsZero() {
@@ -160,11 +160,11 @@ func (l *Link) Renew(number uint32, s wire.Sink) {
 	}
 }
 
-// Attach gives the link a connected, non-blocking descriptor, which it owns.
+// Attach gives the link a connected, non-blocking descriptor to own.
 func (l *Link) Attach(fd int) { l.AttachSealed(fd, nil) }
 
-// AttachSealed is Attach of a descriptor for records, which session seals and opens. nil: what
-// passes it is plain.
+// AttachSealed is Attach of a descriptor for records; session seals and opens them. nil: the bytes
+// on it are plain.
 func (l *Link) AttachSealed(fd int, session *seal.Session) {
 	r := &reader{fd: fd, events: unix.EPOLLIN}
 	if session == nil {
@@ -186,9 +186,9 @@ func (l *Link) Post(m *wire.Message, payload []byte) {
 	l.ctl = append(wire.AppendFrame(l.ctl, m, len(payload)), payload...)
 }
 
-// Depart writes the messages that wait, if they are worth a packet, the connection is slow,
-// and no large payload is on its way. Whoever posts to another link then calls it: a rank
-// that sends to several others in turns means its messages to leave in this order, and not
+// Depart writes the waiting messages, if they are worth a packet, the connection is slow,
+// and no large payload is on its way. A post to another link calls it first: a rank
+// sending to several others in turns means its messages to leave in this order, and not
 // all those to one peer before all to the next.
 func (l *Link) Depart() {
 	if len(l.ctl) >= leastPacket && !l.pace.fast && l.out.isEmpty() && l.bulk.Len() == 0 {
@@ -214,7 +214,7 @@ func (l *Link) fail(err error) {
 	}
 }
 
-// receive reads into two pieces, of which the first may be empty, with one system call.
+// receive reads into two pieces with one system call. The first may be empty.
 func receive(fd int, a, b []byte) (int, error) {
 	wire.AnnounceWrite(b)
 	if len(a) == 0 { // the cheaper call
@@ -239,7 +239,7 @@ func receive(fd int, a, b []byte) (int, error) {
 	return int(n), nil
 }
 
-// Poll reads what has come, up to a bound, and hands it over. An error is the
+// Poll reads the bytes that have come, up to a bound, and hands over their messages. An error is the
 // link's end.
 func (l *Link) Poll(s wire.Sink) bool {
 	some := false
@@ -271,28 +271,21 @@ const readsPerPoll = 4
 func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 	for range readsPerPoll {
 		if r.from > 0 {
-			r.to = copy(r.buf, r.buf[r.from:r.to]) // what is left of a frame's beginning
+			r.to = copy(r.buf, r.buf[r.from:r.to]) // the beginning of a frame
 			r.from = 0
 		}
 		straight, ahead := r.room()
-		n, err := receive(r.fd, straight, ahead)
-		switch {
-		case err == unix.EAGAIN || err == unix.EINTR:
-			return some, nil
-		case err != nil:
-			return some, fmt.Errorf("read: %w", err)
-		case n == 0:
-			r.eof = true
-			return some, r.ended()
+		n, err := r.receive(straight, ahead)
+		if n == 0 {
+			return some, err
 		}
 		some = true
-		r.got += n
 		full := n == len(straight)+len(ahead)
 		k := min(n, len(straight))
 		r.to += n - k
 		if k > 0 {
 			r.took(k)
-			l.arrived(r, s)
+			l.noteArrival(r, s)
 		}
 		if err := l.parse(r, s); err != nil {
 			return some, err
@@ -304,6 +297,23 @@ func (l *Link) read(r *reader, s wire.Sink) (some bool, err error) {
 	return some, nil
 }
 
+// receive reads into two pieces; the first may be empty. It returns 0 if nothing more is here, and at the end: then
+// with an error, unless this side has ended before.
+func (r *reader) receive(straight, ahead []byte) (int, error) {
+	n, err := receive(r.fd, straight, ahead)
+	switch {
+	case err == unix.EAGAIN || err == unix.EINTR:
+		return 0, nil
+	case err != nil:
+		return 0, fmt.Errorf("read: %w", err)
+	case n == 0:
+		r.eof = true
+		return 0, r.endError()
+	}
+	r.got += n
+	return n, nil
+}
+
 // room returns the places of the next bytes: the rest of a long payload goes straight to its
 // place, if that is known, and later bytes go into the buffer for reading ahead.
 func (r *reader) room() (straight, ahead []byte) {
@@ -313,9 +323,9 @@ func (r *reader) room() (straight, ahead []byte) {
 	return straight, r.buf[r.to:]
 }
 
-// ended is why the link is of no use after the peer has ended its side. A peer that
-// leaves has said so before, which the engine knows.
-func (r *reader) ended() error {
+// endError returns why the link is of no use after the peer has ended its side. A leaving peer
+// has told the engine before.
+func (r *reader) endError() error {
 	switch {
 	case r.seal != nil && !r.seal.session.HasEnded():
 		return fmt.Errorf("read: %w: %w", seal.ErrTruncated, io.ErrUnexpectedEOF)
@@ -334,9 +344,9 @@ func (r *reader) took(n int) {
 	}
 }
 
-// arrived tells the engine when a frame's payload is complete and was the
+// noteArrival tells the engine when a frame's payload is complete and was the
 // message's last.
-func (l *Link) arrived(r *reader, s wire.Sink) {
+func (l *Link) noteArrival(r *reader, s wire.Sink) {
 	if r.rest > 0 || r.m.Kind == 0 {
 		return
 	}
@@ -348,7 +358,7 @@ func (l *Link) arrived(r *reader, s wire.Sink) {
 	}
 }
 
-// parse takes frames out of what was read ahead.
+// parse takes frames out of the bytes read ahead.
 func (l *Link) parse(r *reader, s wire.Sink) error {
 	for {
 		if r.rest > 0 {
@@ -358,7 +368,7 @@ func (l *Link) parse(r *reader, s wire.Sink) error {
 			}
 			r.from += n
 			r.took(n)
-			l.arrived(r, s)
+			l.noteArrival(r, s)
 			if r.rest > 0 {
 				return nil
 			}
@@ -392,7 +402,7 @@ func (l *Link) parse(r *reader, s wire.Sink) error {
 		wire.GiveBack(s, l.Peer, m)
 		m.Offset += int64(n)
 		r.m = *m
-		l.arrived(r, s)
+		l.noteArrival(r, s)
 	}
 }
 

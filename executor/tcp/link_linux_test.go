@@ -33,18 +33,15 @@ func sockets(t testing.TB, buffer int) (a, b int) {
 // openSockets is sockets, left to the caller to close.
 func openSockets(t testing.TB, buffer int) (a, b int) {
 	t.Helper()
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, fd := range fds {
+	a, b = wiretest.Sockets(t)
+	for _, fd := range []int{a, b} {
 		if buffer > 0 {
 			if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, buffer); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
-	return fds[0], fds[1]
+	return a, b
 }
 
 func TestLine(t *testing.T) {
@@ -381,28 +378,6 @@ func (q *quiet) Deliver(levels.Rank, *wire.Message, []byte)  { q.n++ }
 func (q *quiet) Place(_ levels.Rank, m *wire.Message) []byte { return q.dst[m.Offset:] }
 func (q *quiet) Sent(int32)                                  {}
 func (q *quiet) Fail(levels.Rank, error)                     {}
-
-// Any bytes are a frame or an error, and a frame is written as it was read.
-func FuzzParseFrame(f *testing.F) {
-	f.Add(wire.AppendFrame(nil, &wire.Message{Kind: wire.Eager, Comm: 1, Seq: 2, Pass: 3, Edge: 4, Digest: 5, Refund: 6, Size: 8}, 8))
-	f.Add(wire.AppendFrame(nil, &wire.Message{Kind: wire.Data, Size: 1 << 40, Offset: 1 << 20}, wire.MaxFrame))
-	f.Add([]byte("short"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		m, n, err := wire.ParseFrame(b, 4096)
-		if err != nil {
-			if !errors.Is(err, wire.ErrProtocol) {
-				t.Fatalf("error %v", err)
-			}
-			return
-		}
-		if n < 0 || n > wire.MaxFrame || m.Size < 0 || m.Offset < 0 || m.Offset+int64(n) > max(m.Size, 0) && m.Kind.IsLarge() {
-			t.Fatalf("%d bytes at %d of %d", n, m.Offset, m.Size)
-		}
-		if again := wire.AppendFrame(nil, &m, n); !bytes.Equal(again, b[:wire.FrameHeader]) {
-			t.Fatalf("frame %x reads as %x", b[:wire.FrameHeader], again)
-		}
-	})
-}
 
 // Any bytes from the network, in two pieces.
 func FuzzTCPLink(f *testing.F) {

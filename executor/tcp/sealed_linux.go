@@ -14,30 +14,30 @@ import (
 )
 
 // recordsAtOnce is how many records are sealed before they are written, and opened after one
-// read: what is sealed leaves in order, so control frames wait for no more than these.
+// read: sealed records leave in order, so control frames wait for no more than these.
 const recordsAtOnce = 4
 
 // sealedAtOnce has room for them.
 const sealedAtOnce = recordsAtOnce * (seal.MaxPlain + seal.Overhead)
 
-// sealed is what a link needs to write records. A frame's body begins a record, and no
-// record has parts of two bodies: so the other side can open bodies where they belong.
+// sealed is the writing side of a link with records. A frame's body begins a record, and no
+// record has parts of two bodies: so the other side can open bodies in place.
 type sealed struct {
 	session *seal.Session
 	buf     []byte // memory of left
-	left    []byte // records that the socket has not taken yet
-	plain   int    // bytes of the train that left was made of, and that are not counted yet
+	left    []byte // records not taken by the socket yet
+	plain   int    // bytes of the train in left, not counted yet
 	eor     bool   // behind left begins a packet
 }
 
-// unsealed is what a reader needs to open records.
+// unsealed is the reading side of a connection with records.
 type unsealed struct {
 	session  *seal.Session
 	raw      []byte // [from:to] has come, and is not opened yet
 	from, to int
 }
 
-// writeSealed writes what the socket has room for of the records that were sealed, else of the
+// writeSealed writes as much of the sealed records as the socket has room for, else of the
 // next ones. It counts frames as written when the socket has taken a part of their records: the
 // bodies are needed no more.
 func (l *Link) writeSealed(s wire.Sink) (int, error) {
@@ -60,7 +60,7 @@ func (l *Link) writeSealed(s wire.Sink) (int, error) {
 	return int(n), nil
 }
 
-// sealNext seals the next part of a train, which is not empty.
+// sealNext seals the next part of a train. The train is not empty.
 func (k *sealed) sealNext(t *train) {
 	if k.buf == nil {
 		k.buf = make([]byte, 0, sealedAtOnce)
@@ -90,8 +90,8 @@ func (l *Link) holdsBack(r *reader) bool {
 	return r.fd == l.send && l.dead == nil && l.seal != nil && len(l.seal.left) > 0
 }
 
-// sayEnd tells the other side of a sealed connection that nothing more comes. A socket without
-// room for it is one of a peer that doesn't read: it finds out that the end is missing.
+// sayEnd tells the other side of a sealed connection of the end. If the socket has no room for it
+// the peer doesn't read: it will miss the end.
 func (r *reader) sayEnd() {
 	if r.seal == nil {
 		return
@@ -115,18 +115,11 @@ func (l *Link) readSealed(r *reader, s wire.Sink) (some bool, err error) {
 			u.from = 0
 		}
 		room := u.raw[u.to:]
-		n, err := receive(r.fd, nil, room)
-		switch {
-		case err == unix.EAGAIN || err == unix.EINTR:
-			return some, nil
-		case err != nil:
-			return some, fmt.Errorf("read: %w", err)
-		case n == 0:
-			r.eof = true
-			return some, r.ended()
+		n, err := r.receive(nil, room)
+		if n == 0 {
+			return some, err
 		}
 		some = true
-		r.got += n
 		u.to += n
 		if err := l.openAll(r, s); err != nil {
 			return some, err
@@ -138,7 +131,7 @@ func (l *Link) readSealed(r *reader, s wire.Sink) (some bool, err error) {
 	return some, nil
 }
 
-// openAll opens the records that have come whole.
+// openAll opens all whole records.
 func (l *Link) openAll(r *reader, s wire.Sink) error {
 	u := r.seal
 	for {
@@ -157,7 +150,7 @@ func (l *Link) openAll(r *reader, s wire.Sink) error {
 	}
 }
 
-// open opens a record to where its plaintext belongs, if that is known, else behind what was
+// open opens a record to the place of its plaintext, if it is known, else behind the bytes
 // read ahead.
 func (l *Link) open(r *reader, record []byte, s wire.Sink) error {
 	n := len(record) - seal.Overhead
@@ -173,12 +166,12 @@ func (l *Link) open(r *reader, record []byte, s wire.Sink) error {
 	_, err := r.seal.session.Open(dst, record)
 	switch {
 	case r.seal.session.HasEnded():
-		return nil // what comes next is the end of the stream
+		return nil // the end of the stream comes next
 	case err != nil:
 		return fmt.Errorf("read: %w", err)
 	case straight:
 		r.took(n)
-		l.arrived(r, s)
+		l.noteArrival(r, s)
 		return nil
 	}
 	r.to += n
