@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // leftJob is the control plane of a job in which rank 2 has died and rank 1 has left because of that. The news of the goodbye
@@ -30,11 +31,7 @@ func (j *leftJob) DialUnix(context.Context, levels.Rank, uint8) (*net.UnixConn, 
 
 // Who can't reach a rank because it has left names the one whose death it left for.
 func TestLeftBecauseOfAnother(t *testing.T) {
-	topology, err := levels.Parse("a:2,b:1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = New(t.Context(), &leftJob{}, 0, topology, Config{})
+	_, err := New(t.Context(), &leftJob{}, 0, tasktest.Topology(t, "a:2,b:1"), Config{})
 	if p, ok := errors.AsType[*executor.PeerError](err); !ok || p.Rank != 2 {
 		t.Errorf("%v, want an error that names rank 2", err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -32,14 +33,11 @@ func TestPostsLeaveInOrder(t *testing.T) {
 			p := &process{}
 			var peers [2]int
 			for r := range levels.Rank(2) {
-				fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
-				defer unix.Close(fds[1])
-				peers[r] = fds[1]
+				mine, theirs := wiretest.Sockets(t)
+				defer unix.Close(theirs)
+				peers[r] = theirs
 				l := tcp.NewLink(r, 4096)
-				l.Attach(fds[0])
+				l.Attach(mine)
 				defer l.Close()
 				p.links, p.far = append(p.links, l), append(p.far, l)
 			}

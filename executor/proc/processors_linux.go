@@ -7,16 +7,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processors are those on which ranks of the node may run. A rank that is bound to one
-// knows only that; the others have theirs.
+// processors are all processors on which ranks of the node may run. A rank bound to one
+// knows only its own; the others have theirs.
 type processors struct {
 	set   unix.CPUSet
 	asked int  // ranks
-	apart bool // some rank may not run where another one may, or can't be asked
+	apart bool // some ranks may run on other processors than the rest, or can't be asked
 }
 
-// add adds the processors of a process. One that can't be asked, such as that of another
-// container, adds none.
+// add adds the processors of a process. It adds none if the process can't be asked, as in another
+// container.
 func (s *processors) add(pid int) {
 	var of unix.CPUSet
 	if pid <= 0 || unix.SchedGetaffinity(pid, &of) != nil {
@@ -42,26 +42,26 @@ func (s *processors) addPeer(c *net.UnixConn) {
 // count returns how many they are, at least as many as this process has.
 func (s *processors) count() int { return max(s.set.Count(), runtime.NumCPU()) }
 
-// spread is where a rank moves when it seems to share a processor with another one: to an
-// equal share of the node's, without staying bound. Two ranks that wait yield and never
+// spread moves a rank when it seems to share a processor with another one: to an
+// equal share of the node's processors, without staying bound. Two waiting ranks yield and never
 // look busy, so the kernel may leave them on one processor for all of a short job.
 type spread struct {
-	all   unix.CPUSet // where the rank may run
-	share unix.CPUSet // of them
-	moves bool        // false: it stays where the kernel puts it
-	late  int         // yields that took long, less those that did not
-	limit int         // of late, at which the rank moves; doubled with each move
+	all        unix.CPUSet // the rank may run on these
+	share      unix.CPUSet // of them
+	moves      bool        // false: the kernel alone moves the rank
+	lateYields int         // long yields, less short ones
+	limit      int         // of lateYields: the rank moves then; doubled with each move
 }
 
 // The limits of late yields between two moves. The first is some 20 µs of waiting: a job may
-// be short. Others who compute make yields late too, and moving doesn't help: so moves become
+// be short. Computing processes make yields late too, and moving doesn't help: so moves become
 // seldom.
 const (
 	firstMove = 6
 	lastMove  = 1 << 20
 )
 
-// newSpread returns the spread of the rank with an index among those of its node. Where a
+// newSpread returns the spread of the rank with an index among those of its node. If a
 // rank is bound already, or there are fewer processors than ranks, it never moves.
 func newSpread(s *processors, index, ranks int) spread {
 	m := spread{all: s.set, limit: firstMove}
@@ -84,13 +84,13 @@ func newSpread(s *processors, index, ranks int) spread {
 // note counts a yield. It moves the calling thread when too many were late.
 func (m *spread) note(late bool) {
 	if !late {
-		m.late = max(m.late-1, 0)
+		m.lateYields = max(m.lateYields-1, 0)
 		return
 	}
-	if m.late++; m.late < m.limit || !m.moves {
+	if m.lateYields++; m.lateYields < m.limit || !m.moves {
 		return
 	}
-	m.late, m.limit = 0, min(2*m.limit, lastMove)
+	m.lateYields, m.limit = 0, min(2*m.limit, lastMove)
 	if unix.SchedSetaffinity(0, &m.share) == nil {
 		_ = unix.SchedSetaffinity(0, &m.all) // as it was
 	}

@@ -138,7 +138,7 @@ func TestSpread(t *testing.T) {
 		for range 2 * firstMove {
 			m.note(true)
 		}
-		if m.moves || m.late != 2*firstMove {
+		if m.moves || m.lateYields != 2*firstMove {
 			t.Errorf("%s: a rank moved", name)
 		}
 	}

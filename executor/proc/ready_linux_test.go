@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/wire/wiretest"
 )
 
 // Of several connections those are found that have something to read.
@@ -19,20 +20,17 @@ func TestReadiness(t *testing.T) {
 	var links []*tcp.Link
 	var peers []int
 	for i := range askFrom + 1 {
-		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer unix.Close(fds[0])
-		defer unix.Close(fds[1])
-		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fds[0], &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(fds[0])}); err != nil {
+		mine, theirs := wiretest.Sockets(t)
+		defer unix.Close(mine)
+		defer unix.Close(theirs)
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, mine, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(mine)}); err != nil {
 			t.Fatal(err)
 		}
 		if _, ok := r.find(epoll); ok != (i >= askFrom) {
 			t.Fatalf("with %d connections asked: %v", i, ok)
 		}
-		links, peers = append(links, tcp.NewLink(1, 4096)), append(peers, fds[1])
-		r.add(fds[0], links[i])
+		links, peers = append(links, tcp.NewLink(1, 4096)), append(peers, theirs)
+		r.add(mine, links[i])
 	}
 	if some, ok := r.find(epoll); !ok || len(some) > 0 {
 		t.Fatalf("found %v, %v with nothing to read", some, ok)

@@ -21,35 +21,35 @@ import (
 	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
-// process is the transport of a rank that is a process of its own: shared memory
+// process is the transport of a rank in a process of its own: shared memory
 // to the ranks of its node, TCP to the others. It sleeps in one epoll over its
 // sockets and a doorbell.
 //
 // A rank with nothing on its way polls nothing, and no peer needs it to:
-//   - What it has posted or put and found no room for keeps a driver, in the
-//     background if need be, until it has left: the engine asks Flush.
-//   - What a peer streams to it goes to a recv of a run that has not ended, so it
+//   - Messages and payloads without room keep a driver, in the
+//     background if need be, until they have left: the engine asks Flush.
+//   - A peer streams to a recv of a run under way, so this rank
 //     drives; or the communicator failed, and then the peer drops the rest.
 //   - A peer's small sends end when they are posted: unread ones stay in the ring,
-//     the socket or the peer's queue, bounded by its budget. Budget that is not
-//     given back makes the next send ask for credit, which only a recv can give.
-//     Those to another node that are not small end when they have left, if need be
+//     the socket or the peer's queue, bounded by its budget. Without budget
+//     the next send asks for credit, and only a recv can give it.
+//     Larger ones to another node end when they have left, if need be
 //     when the peer reads again: as if they had waited for credit.
-//   - Credits and wants are for steps of runs that have not ended or not begun.
-//   - A peer that reads this rank's memory has been waited for before the run
-//     ended, as every program does.
-//   - Failures, losses and questions come by the control plane, which has
-//     goroutines of its own; a bye is looked at by the next call.
+//   - Credits and wants are for steps of runs under way or to come.
+//   - Every program waits for the readers of this rank's memory before its run
+//     ends.
+//   - Failures, losses and questions come by the control plane with its own
+//     goroutines; the next call looks at a bye.
 type process struct {
-	own     *shm.Segment // nil if the rank is alone on its node
-	near    []*shm.Link
-	links   []line // by rank
-	loop    *loopLink
-	far     []*tcp.Link
-	late    *tcp.Link // the last one posted to; nil: none yet
-	lookout tcp.Lookout
-	ready   readiness                             // of the connections of far
-	dial    func(peer levels.Rank, number uint32) // starts connecting; attach is called later
+	own        *shm.Segment // nil if the rank is alone on its node
+	near       []*shm.Link
+	links      []line // by rank
+	loop       *loopLink
+	far        []*tcp.Link
+	lastPosted *tcp.Link // the last one posted to; nil: none yet
+	lookout    tcp.Lookout
+	ready      readiness                             // of the connections of far
+	dial       func(peer levels.Rank, number uint32) // starts connecting; attach is called later
 
 	engine   *executor.Endpoint
 	dialling context.Context // ends with the dials
@@ -64,7 +64,7 @@ type process struct {
 
 	congestion string // control of connections; empty for the system's
 
-	spread   spread     // zero: the kernel decides where the rank runs
+	spread   spread     // zero: the kernel alone places the rank
 	shared   processors // of the node's ranks
 	polls    int        // without giving up the processor, see Relax
 	most     int        // of them
@@ -75,13 +75,13 @@ type process struct {
 
 	some atomic.Bool // something arrived
 
-	mu      sync.Mutex // guards what any goroutine may touch: the rest, and doorbell
+	mu      sync.Mutex // guards the rest, and doorbell: any goroutine may touch them
 	arrived []connection
 	lost    []levels.Rank // the control plane has lost them
 	closed  bool
 }
 
-// link is what all kinds of links do.
+// line has the methods of all kinds of links.
 type line interface {
 	Post(m *wire.Message, payload []byte)
 	Put(m *wire.Message, src []byte, token int32) bool
@@ -105,9 +105,9 @@ var (
 type connection struct {
 	peer   levels.Rank
 	fd     int
-	seal   *seal.Session // of what passes fd; nil: it is plain
+	seal   *seal.Session // of the bytes on fd; nil: they are plain
 	err    error
-	number uint32 // of the link that it is for
+	number uint32 // of its link
 }
 
 func newProcess(rank levels.Rank, t *levels.Topology, config Config) (*process, error) {
@@ -149,10 +149,10 @@ func (p *process) Post(to levels.Rank, m *wire.Message, payload []byte) {
 	switch l := p.links[to].(type) {
 	case nil: // the world is closed
 	case *tcp.Link:
-		if p.late != nil && p.late != l {
-			p.late.Depart()
+		if p.lastPosted != nil && p.lastPosted != l {
+			p.lastPosted.Depart()
 		}
-		p.late = l
+		p.lastPosted = l
 		l.Post(m, payload)
 	default:
 		l.Post(m, payload)
@@ -202,7 +202,7 @@ func (p *process) takeArrived() {
 	for _, c := range list {
 		l, ok := p.links[c.peer].(*tcp.Link)
 		if !ok || l.IsFull() || c.number != l.Number {
-			c.drop() // a peer that connects where, or more often than, any rank does, or did before the link was renewed
+			c.drop() // no rank connects to itself, to its node or so often; or the connection is older than the link
 			continue
 		}
 		if c.err == nil {
@@ -262,7 +262,7 @@ func (p *process) PollNode(s wire.Sink) (did bool) {
 	return did
 }
 
-// Forget lets go of the buffers of what has failed.
+// Forget lets go of the buffers of a failed communicator or its failed runs.
 func (p *process) Forget(what wire.Scope, s wire.Sink) {
 	for _, l := range p.near {
 		l.Forget(what, s)
@@ -295,7 +295,7 @@ func (p *process) Renew(to levels.Rank, number uint32, s wire.Sink) {
 	l.Renew(number, s)
 }
 
-// Flow returns what has left for a rank on another node.
+// Flow returns the flow of bytes to a rank on another node.
 func (p *process) Flow(to levels.Rank) (f wire.Flow, known bool) {
 	if l, ok := p.links[to].(*tcp.Link); ok {
 		return l.Flow()
@@ -303,7 +303,7 @@ func (p *process) Flow(to levels.Rank) (f wire.Flow, known bool) {
 	return f, false
 }
 
-// Flush writes what was posted since the last poll; it reports whether something
+// Flush writes the messages posted since the last poll; it reports whether something
 // is left.
 func (p *process) Flush(s wire.Sink) (left bool) {
 	for _, l := range p.near {
@@ -321,8 +321,8 @@ func (p *process) Flush(s wire.Sink) (left bool) {
 	return left
 }
 
-// Yield lets others run between two polls; other processes first, for they may be
-// the ones that are waited for.
+// Yield lets others run between two polls; other processes first, for the rank may
+// wait for them.
 func (p *process) Yield(n int) {
 	switch {
 	case n < p.polls:
@@ -334,9 +334,9 @@ func (p *process) Yield(n int) {
 }
 
 // quickYield is how long a yield takes if nobody wants the processor. It is a system
-// call, which costs more than a message: a process polls more often without one the
-// less it is disturbed. Where others wait for the processor it takes longer, and is
-// what they wait for.
+// call and costs more than a message: a process polls more often without one the
+// less it is disturbed. If others wait for the processor it takes longer, and lets
+// them have it.
 const quickYield = time.Microsecond
 
 // Connections returns the descriptors of the rank's TCP connections, by rank of the world.
@@ -348,7 +348,7 @@ func (p *process) Connections() [][]int {
 	return all
 }
 
-// Rings counts the ranks of the node that this one has sent a message to.
+// Rings counts the ranks of the node to which this one has sent a message.
 func (p *process) Rings() (n int) {
 	for _, l := range p.near {
 		if l.HasRing() {

@@ -29,8 +29,8 @@ const (
 	linkPurpose   uint8 = 64 // and linksApart-1 more: connections of a link to a rank, by its number
 )
 
-// linksApart is how many links between two ranks, one after the other, can be told apart. A dial is given up after 30 s; that
-// often in this time a link is not renewed.
+// linksApart is how many links between two ranks, one after the other, can be told apart. A dial is given up after 30 s; a link is
+// renewed less often in this time.
 const linksApart = 64
 
 // segmentBytes is the address space of one rank's shared memory. Pages are taken
@@ -38,7 +38,7 @@ const linksApart = 64
 const segmentBytes = 16 << 30
 
 // Polls before a process sleeps: about a millisecond with a core for each rank of
-// the node, which then costs nobody else; a tenth of it otherwise.
+// the node, as it costs nobody else then; a tenth of it otherwise.
 const (
 	procSpin        = 1000
 	procSpinCrowded = 100
@@ -47,7 +47,7 @@ const (
 // linkPolls is the most looks at links before a yield.
 const linkPolls = 8
 
-// New makes the world of a rank that is a process: the rank's own engine,
+// New makes the world of a rank in a process: the rank's own engine,
 // shared memory with the ranks of its node, TCP to the others. It returns when
 // the ranks of the node have exchanged their memory. The world owns the job from
 // then on and closes it.
@@ -77,7 +77,7 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 	incoming := p.accept(job, w, len(node))
 	w.Listen()
 	if err := p.share(ctx, flow.NewLimits(config.EagerMax, config.EagerBudget).EagerMax, job, rank, node, incoming); err != nil {
-		err = explained(ctx, err)
+		err = explainLoss(ctx, err)
 		p.hangUp()
 		w.Abandon()
 		p.engine.Hold(func(wire.Sink) { p.close() })
@@ -90,7 +90,7 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 	return w, nil
 }
 
-// check complains of a configuration that a rank, one of sharing on its node, can't have.
+// check complains of a configuration without use for a rank, one of sharing on its node.
 func (c *Config) check(rank levels.Rank, sharing int) error {
 	if c.EagerMax > processEagerMax {
 		return fmt.Errorf("EagerMax of %d bytes; between processes at most %d", c.EagerMax, processEagerMax)
@@ -132,7 +132,7 @@ func (p *process) choosePatience(node, size int) (spin int) {
 	return procSpin
 }
 
-// accept takes the connections that other ranks dial. Those of the node, at most so many,
+// accept takes the connections dialled by other ranks. Those of the node, at most so many,
 // bring their memory by the channel.
 func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUnix {
 	incoming := make(chan arrivedUnix, node)
@@ -164,7 +164,7 @@ func (p *process) accept(job Job, w *executor.World, node int) <-chan arrivedUni
 	return incoming
 }
 
-// findNumber returns the number of the link that a connection is for, from its remainder. If the peer has renewed the link this
+// findNumber returns the number of a connection's link, from the remainder in its purpose. If the peer has renewed the link this
 // rank does so too.
 func (p *process) findNumber(peer levels.Rank, remainder uint8) (number uint32) {
 	p.engine.Hold(func(wire.Sink) { number, _ = p.Number(peer) })
@@ -180,7 +180,7 @@ func (p *process) findNumber(peer levels.Rank, remainder uint8) (number uint32) 
 	}
 }
 
-// errRenewed is why a link is renewed of which the other end has a new connection.
+// errRenewed is the reason to renew a link after its other end has connected anew.
 var errRenewed = errors.New("it has connected anew")
 
 // processEagerMax keeps small messages well within rings and read-ahead.
@@ -199,19 +199,19 @@ func joining(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	return ctx, func(err error) { cancel(err); stop() }
 }
 
-// lossTime is how long the control plane has to say who is lost. Whoever leaves has told it why before, so only a very busy
+// lossTime is how long the control plane has to tell of a lost rank. Whoever leaves has told it why before, so only a very busy
 // machine needs it.
 const lossTime = 5 * time.Second
 
-// unreachable is a rank to which there is no way.
+// unreachable is the error of a rank without a way to it.
 type unreachable struct{ error }
 
 // Unwrap returns why not.
 func (u unreachable) Unwrap() error { return u.error }
 
-// explained is the loss that the control plane knows of, if it soon says so. A peer may
+// explainLoss returns the loss known to the control plane, if it soon says so. A peer may
 // have left, or ended its connection, because another rank died.
-func explained(ctx context.Context, err error) error {
+func explainLoss(ctx context.Context, err error) error {
 	_, ended := errors.AsType[*executor.PeerError](err)
 	if _, away := errors.AsType[unreachable](err); !ended && !away {
 		return err
@@ -250,7 +250,7 @@ func connect(ctx context.Context, job Job, peer levels.Rank, number uint32) conn
 const notSentLow = 128 << 10
 
 // own duplicates a connection's descriptor and closes the connection. Of a TLS connection
-// it keeps what seals and opens.
+// it keeps the session to seal and open records.
 func own(peer levels.Rank, number uint32, c net.Conn) connection {
 	none := func(err error) connection { return connection{peer: peer, fd: -1, err: err, number: number} }
 	var session *seal.Session
@@ -280,8 +280,8 @@ func own(peer levels.Rank, number uint32, c net.Conn) connection {
 		return none(err)
 	}
 	// Refused options cost speed only. There is no TCP_USER_TIMEOUT: it would also
-	// end links to a rank that computes and doesn't read; a silent host is the
-	// control plane's to find.
+	// end links to a computing rank, as it doesn't read; the control plane
+	// finds a silent host.
 	_ = unix.SetNonblock(fd, true)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, 1)
 	_ = unix.SetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSentLow)
@@ -361,7 +361,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 }
 
 // newMemory makes a memory file of segmentBytes and maps it. It can't shrink, so
-// that reading it never faults.
+// reading it never faults.
 func newMemory() (fd int, mem []byte, err error) {
 	if fd, err = unix.MemfdCreate("tierflow", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return -1, nil, fmt.Errorf("memfd_create: %w", err)
@@ -370,7 +370,7 @@ func newMemory() (fd int, mem []byte, err error) {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err == nil {
-		mem, err = unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+		mem, err = mapSegment(fd)
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -379,7 +379,12 @@ func newMemory() (fd int, mem []byte, err error) {
 	return fd, mem, nil
 }
 
-// commit takes the pages of a range, so that a lack of memory is an error here and
+// mapSegment maps a rank's memory file.
+func mapSegment(fd int) ([]byte, error) {
+	return unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+}
+
+// commit takes the pages of a range: a lack of memory is an error here and
 // not a fault later. They are the machine's: the size of /dev/shm doesn't count.
 func commit(fd int, off, n int64) error {
 	for {
@@ -408,20 +413,19 @@ func swap(c *net.UnixConn, memory, doorbell int) (mem []byte, bell int, err erro
 		return nil, -1, err
 	}
 	defer unix.Close(fds[0])
-	if err := checkMemory(fds[0]); err != nil {
-		unix.Close(fds[1])
-		return nil, -1, err
+	if err = checkMemory(fds[0]); err == nil {
+		mem, err = mapSegment(fds[0])
+		err = os.NewSyscallError("mmap", err)
 	}
-	mem, err = unix.Mmap(fds[0], 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 	if err != nil {
 		unix.Close(fds[1])
-		return nil, -1, os.NewSyscallError("mmap", err)
+		return nil, -1, err
 	}
 	return mem, fds[1], nil
 }
 
-// checkMemory refuses a file whose mapping could fault: one that isn't as large as
-// all are, or can become smaller.
+// checkMemory refuses a file of another size than all have, or one with a size that can shrink: its mapping
+// could fault.
 func checkMemory(fd int) error {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
