@@ -12,9 +12,9 @@
 // all phases. Few segments on their way may be a limit, too: then it is a phase's time
 // divided by the window.
 //
-// Messages cost what package machine says. The rest is counted: rounds, messages of a rank, bytes
-// over the busiest node's wire. No number is fitted to simulations. What a simulation has and a price has not:
-// messages that wait for each other because of their order, and budgets. Prices are for
+// Package machine says what messages cost. The rest is counted: rounds, messages of a rank, bytes
+// over the busiest node's wire. No number is fitted to simulations. Unlike a simulation a price knows
+// neither budgets nor messages waiting for each other because of their order. Prices are for
 // comparing plans of one request. Package planner/priced says how well they do that.
 //
 // It is pure. Equal arguments give equal prices on all systems of one kind.

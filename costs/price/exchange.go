@@ -2,117 +2,23 @@ package price
 
 import (
 	"math"
+	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// exchange is a schedule in rounds. In each of them every rank of so many sends a message and
+// exchange is a schedule in rounds. In each of them every rank of the group sends a message and
 // hears one.
 type exchange struct {
 	group
-	lanes float64 // groups of one rank of each node that do the same at the same time; 1 or more
+	lanes float64 // groups of one rank of each node, all busy at the same time; 1 or more
 	skew  float64 // how many times the mean part the largest one is; 1: all are equal
-	pairs int     // so many ranks, a power of two, speak with those whose number differs in one bit; 0: they don't
+	pairs int     // so many ranks, a power of two, speak with partners by one bit of their numbers; 0: they don't
 	first Terms
 	wired float64 // of the busiest wire, ns
 	line  float64 // how long the last one waits for the wire in its first round, ns
 	busy  Terms   // of one rank
-}
-
-// round adds a round of messages of n bytes to ranks so many places away, which are
-// combined with others or not.
-func (x *exchange) round(places int, n float64, combines bool) {
-	l, lead, far := x.via(places)
-	x.over(l, lead, far, n, combines)
-}
-
-// over is round over a link on which n bytes go without credit up to lead, and a node's wire
-// carries far of the messages.
-func (x *exchange) over(l *link, lead float64, far int, n float64, combines bool) {
-	hop, share := l.both(n), float64(far)*x.lanes
-	hop.Processor += x.step // the end of a round
-	if n > lead {
-		hop = hop.plus(l.credit())
-	}
-	if far == 0 {
-		more := x.crowds(l, n)
-		hop.Work += more
-		x.busy.Work += more
-	}
-	x.busy.Processor += l.sends(n) + l.receives(n)
-	x.wired += share * l.wire(n)
-	if combines && n > 0 {
-		hop.Work += x.step + x.combined(n)
-		hop.Processor += x.step
-		x.busy.Work += x.combined(n)
-	}
-	// Those that share a wire stand in line for it once. From then on each finds it free, as long
-	// as it carries all of them in a round.
-	wire, alone := l.wire(n), hop.sum()
-	hop.Wire += max(0, share*wire-alone)
-	x.line = max(x.line, min((share-1)*wire, alone-wire))
-	x.first = x.first.plus(hop)
-}
-
-// crowds returns what a large message over a link inside a node takes more because all of its
-// ranks copy at the same time.
-func (x *exchange) crowds(l *link, n float64) float64 {
-	if n <= x.eager {
-		return 0
-	}
-	return max(0, 2*x.memory*float64(x.close)-l.SendByte) * n
-}
-
-// beside adds a message of n bytes to the last round, to ranks so many places away.
-func (x *exchange) beside(places int, n float64) {
-	l, _, far := x.via(places)
-	busy, wire := l.sends(n)+l.receives(n), float64(far)*x.lanes*l.wire(n)
-	x.first = x.first.plus(later(Terms{Wire: wire}, Terms{Processor: busy}))
-	x.busy.Processor += busy
-	x.wired += wire
-}
-
-// via returns the link to ranks so many places away, what goes there without credit, and
-// how many messages of a node's ranks pass the node's wire at the same time.
-func (x *exchange) via(places int) (l *link, lead float64, far int) {
-	far = max(min(places, x.ranks, x.size-places), 1)
-	switch {
-	case x.size <= x.ranks:
-		far = 0
-	case x.ranks > 1 && x.pairs > 0:
-		far = x.crossing(places)
-	}
-	if far == 0 {
-		return x.near, x.early, 0
-	}
-	return x.link, x.lead, far
-}
-
-// crossing returns how many ranks of the busiest node speak with one of another node if each of
-// the pairs' speaks with the one whose number among them differs in a bit.
-func (x *exchange) crossing(bit int) int {
-	folded := x.size - x.pairs // so many have handed over to the rank before them
-	rank := func(i int) int { return min(i, folded) + i }
-	return x.passed(func(yield func(from, to int) bool) {
-		for i := 0; i < x.pairs && yield(rank(i), rank(i^bit)); i++ {
-		}
-	})
-}
-
-// combined returns what it takes to combine n bytes with others while all ranks of the node
-// do so: two operands and the result pass the node's memory.
-func (x *exchange) combined(n float64) float64 {
-	return max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n
-}
-
-// loads returns those of the rounds.
-func (x *exchange) loads() stage {
-	x.first.Wire += x.line
-	s := stage{first: x.first, lag: x.first.sum()}
-	s.alike(load{x.wired, x.wired, x.busy})
-	s.total = float64(x.size) * s.root.busy.sum()
-	return s
 }
 
 // stage returns the stage of an operation with results on all ranks.
@@ -120,146 +26,224 @@ func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
 	if !w.goesWhole(n) || x.size < 2 {
 		return stage{}, false
 	}
+	shards := float64(x.size - 1 - log2(x.size)) // more messages than rounds, where each shard is one
 	switch s := w.Schedule; {
 	case s == submodules.CirculantGraph && op == tasks.Allreduce && n > 0:
-		x.halve(n, 0)
-		x.double(n, 0)
+		x.addCirculant(n, 0, true)
+		x.addCirculant(n, 0, false)
 	case s == submodules.CirculantGraph && n == 0, s == submodules.DistanceDoubling && op == tasks.Allreduce:
-		x.double(n, 0)
+		x.addCirculant(n, 0, false)
 	case s == submodules.CirculantGraph && op == tasks.ReduceScatter, s == submodules.RecursiveHalving:
-		x.halve(n, x.loose())
+		x.addCirculant(n, shards, true)
 	case s == submodules.CirculantGraph, s == submodules.DistanceDoubling, s == submodules.RecursiveDoubling && op == tasks.Allgather:
-		x.double(n, x.loose())
+		x.addCirculant(n, shards, false)
 	case s == submodules.AroundRing:
 		if op != tasks.Allgather {
-			x.ring(n, true)
+			x.addRing(n, true)
 		}
 		if op != tasks.ReduceScatter {
-			x.ring(n, false)
+			x.addRing(n, false)
 		}
 	case s == submodules.RecursiveDoubling:
-		x.fold(n, true, func(members int) {
+		x.addFolded(n, true, func(members int) {
 			for m := 1; m < members; m *= 2 {
-				x.round(m, n, true)
+				x.addRound(m, n, true)
 			}
 		})
 	case s == submodules.NeighborExchange:
-		x.neighbor(n)
+		x.addNeighbors(n)
 	case s == submodules.HalvingDoubling:
-		x.rabenseifner(n, true)
+		x.addRabenseifner(n, true)
 	case s == submodules.AllAtOnce:
-		x.pairwise(n, op == tasks.ReduceScatter)
+		x.addPairwise(n, op == tasks.ReduceScatter)
 	default:
 		return stage{}, false
 	}
-	return x.loads(), true
+	return x.stageOfRounds(), true
 }
 
-// fold adds the rounds of the largest power of two of members. If there are more ranks,
+// stageOfRounds returns the stage of all rounds until now.
+func (x *exchange) stageOfRounds() stage {
+	x.first.Wire += x.line
+	return stageOfEqual(x.first, load{x.wired, x.wired, x.busy}, float64(x.size))
+}
+
+// addRound adds a round of messages of n bytes to ranks so many places away. Receivers combine them
+// with others or not.
+func (x *exchange) addRound(places int, n float64, combines bool) {
+	l, far := x.linkTo(places)
+	x.addOver(l, far, n, combines)
+}
+
+// addOver adds a round over a link. A node's wire carries far of the messages.
+func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
+	hop, share := l.bothWays(n), float64(far)*x.lanes
+	hop.Processor += x.step // the end of a round
+	hop = l.withCredit(hop, n)
+	if far == 0 {
+		more := x.crowdTime(l, n)
+		hop.Work += more
+		x.busy.Work += more
+	}
+	x.busy.Processor += l.sendTime(n) + l.recvTime(n)
+	x.wired += share * l.wireTime(n)
+	if combines && n > 0 {
+		hop.Work += x.step + x.crowdedCombine(n)
+		hop.Processor += x.step
+		x.busy.Work += x.crowdedCombine(n)
+	}
+	// Ranks on one wire stand in line for it once. From then on each finds it free, as long as it
+	// carries all their messages in a round.
+	wire, alone := l.wireTime(n), hop.sum()
+	hop.Wire += max(0, share*wire-alone)
+	x.line = max(x.line, min((share-1)*wire, alone-wire))
+	x.first = x.first.plus(hop)
+}
+
+// addBeside adds a message of n bytes to the last round, to ranks so many places away.
+func (x *exchange) addBeside(places int, n float64) {
+	l, far := x.linkTo(places)
+	busy, wire := l.sendTime(n)+l.recvTime(n), float64(far)*x.lanes*l.wireTime(n)
+	x.first = x.first.plus(later(Terms{Wire: wire}, Terms{Processor: busy}))
+	x.busy.Processor += busy
+	x.wired += wire
+}
+
+// addOwn adds time in which each rank does something without others.
+func (x *exchange) addOwn(t Terms) { x.first, x.busy = x.first.plus(t), x.busy.plus(t) }
+
+// crowdTime returns how much longer a large message inside a node takes because all its ranks copy at
+// the same time.
+func (x *exchange) crowdTime(l *link, n float64) float64 {
+	if n <= x.eager {
+		return 0
+	}
+	return max(0, 2*x.memory*float64(x.close)-l.SendByte) * n
+}
+
+// crowdedCombine returns what it takes to combine n bytes with others while all ranks of the node
+// do so: two operands and the result pass the node's memory.
+func (x *exchange) crowdedCombine(n float64) float64 {
+	return max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n
+}
+
+// linkTo returns the link to ranks so many places away, and how many messages of a node's ranks
+// pass the node's wire at the same time.
+func (x *exchange) linkTo(places int) (l *link, far int) {
+	far = max(min(places, x.ranks, x.size-places), 1)
+	switch {
+	case x.isInside():
+		far = 0
+	case x.ranks > 1 && x.pairs > 0:
+		far = x.countCrossing(places)
+	}
+	if far == 0 {
+		return x.near, 0
+	}
+	return x.link, far
+}
+
+// countCrossing returns how many ranks of the busiest node speak with one of another node, if the
+// numbers of partners differ in one bit.
+func (x *exchange) countCrossing(bit int) int {
+	folded := x.size - x.pairs // so many have handed over to the rank before them
+	rank := func(i int) int { return min(i, folded) + i }
+	return x.countPassed(func(yield func(from, to int) bool) {
+		for i := 0; i < x.pairs && yield(rank(i), rank(i^bit)); i++ {
+		}
+	})
+}
+
+// addFolded adds the rounds of the largest power of two of members. If there are more ranks,
 // one of every two neighbours hands over to the other one first, and may hear the result.
-func (x *exchange) fold(n float64, back bool, rounds func(members int)) {
+func (x *exchange) addFolded(n float64, back bool, rounds func(members int)) {
 	members := 1 << int(math.Log2(float64(x.size)))
 	if members < x.size {
-		x.side(n, true)
+		x.addFolding(n, true)
 	}
 	x.pairs = members
 	rounds(members)
 	x.pairs = 0
 	if members < x.size && back {
-		x.side(n, false)
+		x.addFolding(n, false)
 	}
 }
 
-// side is a round of messages between every two neighbours.
-func (x *exchange) side(n float64, combines bool) {
-	if x.ranks > 1 && x.ranks%2 == 0 { // no two of which are on other nodes
-		x.over(x.near, x.early, 0, n, combines)
+// addFolding adds a round of messages between every two neighbours.
+func (x *exchange) addFolding(n float64, combines bool) {
+	if x.hasWholePairs() {
+		x.addOver(x.near, 0, n, combines)
 	} else {
-		x.round(1, n, combines)
+		x.addRound(1, n, combines)
 	}
 }
 
-// rabenseifner is a reduce-scatter by halving, then an allgather, or a gather: then those
-// that were folded away get nothing back.
-func (x *exchange) rabenseifner(n float64, back bool) {
-	x.fold(n, back, func(members int) {
+// addRabenseifner adds a reduce-scatter by halving, then an allgather, or a gather: then the
+// folded ranks get nothing back.
+func (x *exchange) addRabenseifner(n float64, back bool) {
+	x.addFolded(n, back, func(members int) {
 		for m := 1; m < members; m *= 2 {
-			x.round(m, n/float64(2*m), true)
+			x.addRound(m, n/float64(2*m), true)
 		}
 		for m := members / 2; m >= 1; m /= 2 {
-			x.round(m, n/float64(2*m), false)
+			x.addRound(m, n/float64(2*m), false)
 		}
 	})
 }
 
-// shares lists how many shards a rank sends in the rounds of a circulant graph, the most first.
-func (x *exchange) shares() (all []int) {
+// addCirculant adds a reduce-scatter on a circulant graph, n bytes in all, or an allgather on it:
+// the same rounds the other way. There are so many messages more than rounds.
+func (x *exchange) addCirculant(n, more float64, combines bool) {
+	type round struct{ places, shards int }
+	var all []round // the farthest first
 	for skip := x.size; skip > 1; skip = (skip + 1) / 2 {
-		all = append(all, skip-(skip+1)/2)
+		half := (skip + 1) / 2
+		all = append(all, round{half, skip - half})
 	}
-	return all
+	if !combines {
+		slices.Reverse(all)
+	}
+	for _, r := range all {
+		x.addRound(r.places, x.partBytes(r.shards, n), combines)
+	}
+	x.addMessages(n, more)
+	if combines {
+		x.addOwn(work(more * x.step))
+	}
 }
 
-// parts returns the bytes of so many of the x.size parts into which n bytes are cut, the largest among them.
-func (x *exchange) parts(count int, n float64) float64 {
+// partBytes returns the bytes of so many of the x.size parts into which n bytes are cut, the largest among them.
+func (x *exchange) partBytes(count int, n float64) float64 {
 	return (float64(count-1) + x.skew) * n / float64(x.size)
 }
 
-// loose returns how many messages more there are than rounds where each shard is one.
-func (x *exchange) loose() float64 { return float64(x.size - 1 - log2(x.size)) }
-
-// halve is a reduce-scatter on a circulant graph, n bytes in all, in so many messages more than rounds.
-func (x *exchange) halve(n, more float64) {
-	left := x.size
-	for _, k := range x.shares() {
-		left -= k
-		x.round(left, x.parts(k, n), true)
-	}
-	x.apart(n, more)
-	x.first.Work += more * x.step
-	x.busy.Work += more * x.step
-}
-
-// double is an allgather on it.
-func (x *exchange) double(n, more float64) {
-	all, far := x.shares(), 1
-	for i := len(all) - 1; i >= 0; i-- {
-		x.round(far, x.parts(all[i], n), false)
-		far += all[i]
-	}
-	x.apart(n, more)
-}
-
-// apart adds the time of so many more messages of shards, without their bytes.
-func (x *exchange) apart(n, more float64) {
+// addMessages adds the time of so many more messages of shards, without their bytes.
+func (x *exchange) addMessages(n, more float64) {
 	part := n / float64(x.size)
-	wire, send := x.wire(part)-x.Byte*part, x.sends(part)-x.SendByte*part
+	wire, send := x.wireTime(part)-x.Byte*part, x.sendTime(part)-x.SendByte*part
 	x.first.Processor += more * max(wire, send)
 	x.wired += more * wire
-	x.busy.Processor += more * (send + x.receives(part) - x.RecvByte*part)
+	x.busy.Processor += more * (send + x.recvTime(part) - x.RecvByte*part)
 }
 
-// ring goes round once, n bytes in all: combines in a reduce-scatter. A node's ranks pass
+// addRing goes round once, n bytes in all: combines in a reduce-scatter. A node's ranks pass
 // parts on between them before one does to the next node, so a part's way is the links' mean.
 // It takes no less than the busiest processor or wire does for it.
-func (x *exchange) ring(n float64, combines bool) {
-	part, rounds := x.parts(1, n), float64(x.size-1) // the largest one goes round, too
-	hop, busiest, wire := x.both(part), x.sends(part)+x.receives(part), x.lanes*x.wire(part)
+func (x *exchange) addRing(n float64, combines bool) {
+	part, rounds := x.partBytes(1, n), float64(x.size-1) // the largest one goes round, too
+	hop, busiest, wire := x.bothWays(part), x.sendTime(part)+x.recvTime(part), x.lanes*x.wireTime(part)
 	if x.ranks > 1 {
 		share := 1 / float64(x.ranks)
-		busiest = max(x.near.sends(part)+x.receives(part), x.sends(part)+x.near.receives(part))
-		if x.size <= x.ranks {
-			share, wire, busiest = 0, 0, x.near.sends(part)+x.near.receives(part)
+		busiest = max(x.near.sendTime(part)+x.recvTime(part), x.sendTime(part)+x.near.recvTime(part))
+		if x.isInside() {
+			share, wire, busiest = 0, 0, x.near.sendTime(part)+x.near.recvTime(part)
 		}
-		if part > x.lead {
-			hop = hop.plus(x.credit())
-		}
-		hop = x.near.both(part).times(1 - share).plus(hop.times(share))
+		hop = x.near.bothWays(part).times(1 - share).plus(x.withCredit(hop, part).times(share))
 	}
 	hop = later(later(hop, Terms{Processor: busiest}), Terms{Wire: wire})
 	passes := 2.0 // of a byte through the node's memory: a copy
 	if combines { // a rank after the other
-		adds := x.step + x.combined(part)
+		adds := x.step + x.crowdedCombine(part)
 		hop.Work += adds
 		x.busy.Work += rounds * adds
 		passes += 3
@@ -272,53 +256,47 @@ func (x *exchange) ring(n float64, combines bool) {
 	x.busy.Processor += rounds * busiest
 }
 
-// neighbor is an allgather in rounds of two parts, with one side after the other.
-func (x *exchange) neighbor(n float64) {
-	part, two := x.parts(1, n), x.parts(2, n)
-	x.round(1, part, false)
+// addNeighbors adds an allgather in rounds of two parts, with one side after the other.
+func (x *exchange) addNeighbors(n float64) {
+	x.addRound(1, x.partBytes(1, n), false)
 	for i := 1; i < x.size/2; i++ {
-		switch {
-		case x.size <= x.ranks || x.ranks > 1 && x.ranks%2 == 0 && i%2 == 0:
-			x.over(x.near, x.early, 0, two, false)
-		case x.ranks == 1 || x.ranks%2 == 1:
-			x.over(x.link, x.lead, 1, two, false)
-		default: // at both ends of a node
-			x.over(x.link, x.lead, 2, two, false)
+		l, far := x.link, 1
+		switch whole := x.hasWholePairs(); {
+		case x.isInside() || whole && i%2 == 0:
+			l, far = x.near, 0
+		case whole: // at both ends of a node
+			far = 2
 		}
+		x.addOver(l, far, x.partBytes(2, n), false)
 	}
-	x.apart(n, float64(x.size/2-1))
+	x.addMessages(n, float64(x.size/2-1))
 }
 
-// pairwise is an exchange of all with all in one round.
-func (x *exchange) pairwise(n float64, combines bool) {
-	part := x.parts(1, n) // to the largest node's leader, or from it
-	x.everybody(part)
+// addPairwise adds an exchange of all with all in one round.
+func (x *exchange) addPairwise(n float64, combines bool) {
+	part := x.partBytes(1, n) // to the largest node's leader, or from it
+	x.addEverybody(part)
 	if combines {
 		others := float64(x.size - 1)
-		x.first.Work += others * (x.step + x.combined(part))
-		x.busy.Work += others * x.combined(part)
+		x.first.Work += others * (x.step + x.crowdedCombine(part))
+		x.busy.Work += others * x.crowdedCombine(part)
 	}
 }
 
-// everybody is a message of n bytes from each rank to each other one, at once.
-func (x *exchange) everybody(n float64) {
-	inside := float64(min(x.ranks, x.size) - 1)
-	others := float64(x.size-1) - inside
-	sends, busy := others*x.sends(n), others*(x.sends(n)+x.receives(n)) // a rank sends before it looks at what has come
-	if inside > 0 {
-		sends += inside * x.near.sends(n)
-		busy += inside * (x.near.sends(n) + x.near.receives(n))
+// addEverybody adds a message of n bytes from each rank to each other one, at once. A rank sends
+// before it looks at what has come.
+func (x *exchange) addEverybody(n float64) {
+	all := x.others(x.lanes)
+	sends, busy, wire := 0.0, 0.0, 0.0
+	for _, p := range all {
+		sends += p.count * p.sendTime(n)
+		busy += p.count * (p.sendTime(n) + p.recvTime(n))
+		wire += p.share * p.count * p.wireTime(n)
 	}
-	last, lead := x.link, x.lead
-	if others == 0 {
-		last, lead = x.near, x.early
-	}
-	hop, wire := last.hop(n), x.lanes*float64(x.ranks)*others*x.wire(n)
-	if n > lead {
-		hop = hop.plus(last.credit())
-	}
-	more := max(sends, hop.sum()-last.receives(n)) + busy - sends - hop.sum()
-	x.first = x.first.plus(hop).plus(later(Terms{Wire: max(0, wire-last.wire(n))}, Terms{Processor: max(0, more)}))
+	last := all[0].link
+	hop := last.withCredit(last.oneWay(n), n)
+	more := max(sends, hop.sum()-last.recvTime(n)) + busy - sends - hop.sum()
+	x.first = x.first.plus(hop).plus(later(Terms{Wire: max(0, wire-last.wireTime(n))}, Terms{Processor: max(0, more)}))
 	x.wired += wire
 	x.busy.Processor += busy
 }

@@ -5,12 +5,12 @@ import (
 	"math"
 	"math/bits"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -57,6 +57,13 @@ func drawCells(seed uint64, n int) (all []cell) {
 	return all
 }
 
+// clone returns a machine with links of its own.
+func clone(m *machine.Machine) *machine.Machine {
+	other := *m
+	other.Links = slices.Clone(m.Links)
+	return &other
+}
+
 // drawMachine draws links and processors in the range of real ones.
 func drawMachine(rng *rand.Rand) *machine.Machine {
 	m := machine.Assumed()
@@ -68,39 +75,33 @@ func drawMachine(rng *rand.Rand) *machine.Machine {
 	return m
 }
 
+// pricer returns what prices a cell's request on a machine.
+func (c cell) pricer(t *testing.T, m *machine.Machine) *price.Pricer {
+	t.Helper()
+	p, err := price.New(m, tasktest.Topology(t, c.spec), c.request, all.Submodules())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// terms returns the price of a cell; false: it has none.
+func (c cell) terms(t *testing.T, m *machine.Machine) (price.Price, bool) {
+	t.Helper()
+	return c.pricer(t, m).Plan(tasktest.Plan(t, c.plan))
+}
+
 // price returns a cell's price on a machine, ns; 0: there is none.
 func (c cell) price(t *testing.T, m *machine.Machine) float64 {
 	t.Helper()
-	topo, plan := c.parse(t)
-	p, err := price.New(m, topo, c.request, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, ok := p.Plan(plan)
-	if !ok {
-		return 0
-	}
+	got, _ := c.terms(t, m)
 	return got.NS
-}
-
-func (c cell) parse(t *testing.T) (*levels.Topology, tasks.Plan) {
-	t.Helper()
-	topo, err := levels.Parse(c.spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plan, err := tasks.ParsePlan(c.plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return topo, plan
 }
 
 // simulate runs a cell on a machine.
 func (c cell) simulate(t *testing.T, m *machine.Machine) *sim.Result {
 	t.Helper()
-	topo, plan := c.parse(t)
-	job, err := sim.Compile(c.request, topo, plan, all.Submodules())
+	job, err := sim.Compile(c.request, tasktest.Topology(t, c.spec), tasktest.Plan(t, c.plan), all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +117,7 @@ func TestPricesScale(t *testing.T) {
 	rng, priced := rand.New(rand.NewPCG(1, 1)), 0
 	for _, c := range drawCells(101, 70) {
 		m, k := drawMachine(rng), 1.5+3*rng.Float64()
-		slow := *m
-		slow.Links = append([]machine.Link(nil), m.Links...)
+		slow := clone(m)
 		for i := range slow.Links {
 			l := &slow.Links[i]
 			for _, v := range []*float64{&l.Latency, &l.Byte, &l.Gap, &l.Send, &l.Recv, &l.SendMore, &l.RecvMore, &l.SendByte, &l.RecvByte} {
@@ -132,7 +132,7 @@ func TestPricesScale(t *testing.T) {
 			continue
 		}
 		priced++
-		if got := c.price(t, &slow); math.Abs(got/(k*fast)-1) > 1e-6 {
+		if got := c.price(t, slow); math.Abs(got/(k*fast)-1) > 1e-6 {
 			t.Errorf("%v: %.0f ns, and %.0f on a machine %.3f times as slow", c, fast, got, k)
 		}
 	}
@@ -167,11 +167,10 @@ func TestPricesAreMonotone(t *testing.T) {
 	for _, c := range drawCells(303, 70) {
 		m := drawMachine(rng)
 		got := c.price(t, m)
-		better := *m
-		better.Links = append([]machine.Link(nil), m.Links...)
+		better := clone(m)
 		better.Links[1].Byte /= 2
 		better.Links[1].Latency /= 2
-		if now := c.price(t, &better); now > 1.0001*got {
+		if now := c.price(t, better); now > 1.0001*got {
 			t.Errorf("%v: %.0f ns, and %.0f over a link twice as good", c, got, now)
 		}
 		longer := c
@@ -191,7 +190,7 @@ func TestPricesOfLatency(t *testing.T) {
 		m.Links = append(m.Links, machine.Link{Level: l.Level, Latency: 1000})
 	}
 	for _, c := range drawCells(404, 70) {
-		topo, plan := c.parse(t)
+		topo, plan := tasktest.Topology(t, c.spec), tasktest.Plan(t, c.plan)
 		if c.request.Bytes() > 4<<10 || c.request.Count < int64(topo.Size()) {
 			continue // credits would go the other way; parts without elements are not sent
 		}
@@ -206,6 +205,101 @@ func TestPricesOfLatency(t *testing.T) {
 		}
 		if want := c.simulate(t, m).Time.Nanoseconds(); got < want-1 || got > want+more+1 {
 			t.Errorf("%v: price %.0f ns, simulated %.0f", c, got, want)
+		}
+	}
+}
+
+// Trees of one form have one price, whatever they are called: on nodes of one rank and of several.
+func TestPricesOfTheSameTree(t *testing.T) {
+	rng := rand.New(rand.NewPCG(11, 11))
+	for _, tc := range []struct{ coll, one, other string }{
+		{"bcast", "adapt/binomial", "adapt/binomial//2"},
+		{"bcast", "nbc/linear", "adapt/binary//63"},
+		{"bcast", "adapt/binary", "adapt/binary//2"},
+		{"reduce", "nbc/binomial", "adapt/binomial"},
+	} {
+		for _, spec := range []string{"2x1", "9x1", "64x1", "4x4", "3x5"} {
+			m := drawNode(rng)
+			for _, r := range tasktest.Requests(tc.coll, 8, 4<<10, 1<<20) {
+				one, other := cell{r, spec, "shape=flat,fs=all,w=1,i=" + tc.one}, cell{r, spec, "shape=flat,fs=all,w=1,i=" + tc.other}
+				want, known := one.terms(t, m)
+				if got, ok := other.terms(t, m); got != want || !ok || !known {
+					t.Errorf("%v: %+v, and %+v by %s", one, want, got, tc.other)
+				}
+			}
+		}
+	}
+}
+
+// Of a pipeline whose window never closes each further segment adds the same, and no more than the
+// first one took.
+func TestEachSegmentAddsTheSame(t *testing.T) {
+	rng := rand.New(rand.NewPCG(12, 12))
+	for _, tc := range []struct{ coll, spec, ways string }{
+		{"bcast", "8x1", "shape=han,i=adapt/chain"},
+		{"bcast", "9x4", "shape=han,i=adapt/binary,s=sm"},
+		{"bcast", "4x3", "shape=flat,i=adapt/kchain//2"},
+		{"reduce", "8x2", "shape=han,i=adapt/chain,s=sm/rings"},
+		{"allreduce", "8x4", "shape=han,i=adapt/binomial,s=sm"},
+		{"allreduce", "6x2", "shape=rsag,i=adapt/ring,s=sm/slots"},
+		{"allreduce", "5x1", "shape=ar,i=circulant/blocks"},
+	} {
+		m, times := drawNode(rng), []float64{}
+		for segments := int64(1); segments <= 5; segments++ {
+			r := tasktest.Requests(tc.coll, segments*(8<<10))[0] // short enough to go without credit
+			times = append(times, cell{r, tc.spec, tc.ways + ",fs=8KiB,w=1000"}.price(t, m))
+		}
+		each := times[2] - times[1]
+		for i := 2; i < len(times); i++ {
+			if more := times[i] - times[i-1]; !(more > 0) || math.Abs(more/each-1) > 1e-6 || more > times[0]*1.000001 {
+				t.Errorf("%s by %s on %s: %d segments take %.0f ns", tc.coll, tc.ways, tc.spec, i+1, times)
+			}
+		}
+	}
+}
+
+// More nodes make nothing faster.
+func TestPricesGrowWithNodes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(13, 13))
+	for _, tc := range []struct{ coll, ways string }{
+		{"bcast", "shape=han,fs=all,w=1,i=adapt/binomial"},
+		{"bcast", "shape=han,fs=all,w=1,i=nbc/knomial"},
+		{"bcast", "shape=han,fs=4KiB,w=8,i=adapt/chain"},
+		{"bcast", "shape=han,fs=all,w=1,i=nbc/linear"},
+		{"reduce", "shape=han,fs=all,w=1,i=adapt/binomial"},
+		{"gather", "shape=han,fs=all,w=1,i=adapt/linear"},
+		{"allgather", "shape=han,fs=all,w=1,i=adapt/ring"},
+		{"alltoall", "shape=flat,fs=all,w=1,i=adapt/linear"},
+		{"barrier", "shape=ar,fs=all,w=1,i=nbc/dissemination"},
+	} {
+		m, before := drawMachine(rng), 0.0
+		for nodes := 2; nodes <= 40; nodes++ {
+			c := cell{tasktest.Requests(tc.coll, 8<<10)[0], fmt.Sprintf("%dx1", nodes), tc.ways}
+			now := c.price(t, m)
+			if now < before*0.999999 || now == 0 {
+				t.Errorf("%v: %.0f ns, and %.0f on a node less", c, now, before)
+			}
+			before = now
+		}
+	}
+}
+
+// An allreduce takes no less than its halves: a reduce-scatter and an allgather of the same rounds.
+func TestPricesOfHalves(t *testing.T) {
+	rng := rand.New(rand.NewPCG(14, 14))
+	for _, way := range []string{"i=adapt/ring", "i=circulant/blocks"} {
+		for _, nodes := range []int64{2, 5, 8, 13, 32} {
+			m, spec := drawMachine(rng), fmt.Sprintf("%dx1", nodes)
+			price := func(coll tasks.Collective, shape string, bytes int64) float64 {
+				return cell{tasktest.Request(coll, bytes), spec, "shape=" + shape + ",fs=all,w=1," + way}.price(t, m)
+			}
+			for _, block := range []int64{4, 1 << 10, 64 << 10} {
+				whole := price(tasks.Allreduce, map[bool]string{true: "rsag", false: "ar"}[way == "i=adapt/ring"], block*nodes)
+				scatter, gather := price(tasks.ReduceScatter, "han", block), price(tasks.Allgather, "han", block)
+				if gather == 0 || scatter < gather*0.999999 || whole < scatter*0.999999 {
+					t.Errorf("%s on %s, blocks of %d: allreduce %.0f ns, reduce-scatter %.0f, allgather %.0f", way, spec, block, whole, scatter, gather)
+				}
+			}
 		}
 	}
 }

@@ -4,13 +4,9 @@ import (
 	"math"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/executor/flow"
 )
 
-// limitsOf returns what may go without credit on a machine.
-func limitsOf(m *machine.Machine) flow.Limits { return flow.NewLimits(m.EagerMax, m.Budget) }
-
-// link is a level's link with the machine's numbers that every message needs, ns.
+// link is a level's link with the machine's numbers for every message, ns.
 type link struct {
 	*machine.Link
 	step   float64 // for each step
@@ -20,14 +16,33 @@ type link struct {
 	touch  float64 // the same once for each operand
 	memory float64 // of a byte, for all ranks of a node together
 	eager  float64 // goes without credit anywhere, bytes
+	lead   float64 // may go without credit over this link, bytes
 }
 
-func newLink(m *machine.Machine, l *machine.Link, eager int64) link {
-	return link{l, m.Step, m.CopyByte, m.ReduceByte, m.PeerByte, m.PeerCopy, m.MemoryByte, float64(max(0, eager))}
+func newLink(m *machine.Machine, l *machine.Link, eager float64) link {
+	return link{l, m.Step, m.CopyByte, m.ReduceByte, m.PeerByte, m.PeerCopy, m.MemoryByte, eager, eager}
 }
 
-// wire returns how long n bytes keep one direction of a link busy.
-func (l *link) wire(n float64) float64 {
+// withLead returns the link for messages of n bytes to a rank in all, of which up to lead go
+// without credit.
+func (l link) withLead(n, lead float64) *link {
+	if l.lead = lead; n <= lead {
+		l.eager = max(l.eager, lead)
+	}
+	return &l
+}
+
+// inPieces returns the link for messages in so many pieces: segments of scattered blocks.
+func (l link) inPieces(count int) *link {
+	one := *l.Link
+	one.Send, one.Recv, one.Gap = one.Send*float64(count), one.Recv*float64(count), one.Gap*float64(count)
+	one.MessageBytes *= int64(count)
+	l.Link, l.step = &one, l.step*float64(count)
+	return &l
+}
+
+// wireTime returns how long n bytes keep one direction of a link busy.
+func (l *link) wireTime(n float64) float64 {
 	if l.Byte == 0 && l.Gap == 0 {
 		return 0
 	}
@@ -38,94 +53,54 @@ func (l *link) wire(n float64) float64 {
 	return l.Gap + l.Byte*bytes
 }
 
-// head returns how many of n bytes processors and wire can't overlap.
-func (l *link) head(n float64) float64 {
+// oneWay returns the time of a message, from being ready on one rank until it is there on a waiting one.
+func (l *link) oneWay(n float64) Terms { return l.passing(n, math.Inf(1)) }
+
+// bothWays is oneWay between two ranks with messages to each other. They take nothing in while they
+// wait for the kernel to take the last of their own.
+func (l *link) bothWays(n float64) Terms {
+	idle := l.Latency
+	if l.BufferBytes <= 0 || n <= float64(l.BufferBytes) {
+		idle += max(0, l.wireTime(n)-l.SendByte*(n-l.firstBytes(n)))
+	}
+	return l.passing(n, idle)
+}
+
+// passing returns the time of a message. Its receiver has idle ns for the bytes while they are on the
+// wire.
+func (l *link) passing(n, idle float64) Terms {
+	first := l.firstBytes(n)
+	over := max(l.wireTime(n), l.SendByte*(n-first))
+	return Terms{
+		Latency: l.Latency, Wire: over,
+		Processor: 2*l.step + l.Send + l.Recv + l.SendByte*first + max(l.RecvByte*first, l.RecvByte*n-min(idle, over)),
+	}
+}
+
+// firstBytes returns how many of n bytes processors and wire can't overlap.
+func (l *link) firstBytes(n float64) float64 {
 	if l.PacketBytes > 0 {
 		return min(n, float64(l.PacketBytes))
 	}
 	return n
 }
 
-// hop returns the time of a message, from being ready on one rank until it is there on a waiting one.
-func (l *link) hop(n float64) Terms {
-	head, wire := l.head(n), l.wire(n)
-	over := max(wire, l.SendByte*(n-head))
-	return Terms{
-		Latency: l.Latency, Wire: over,
-		Processor: 2*l.step + l.Send + l.Recv + l.SendByte*head + max(l.RecvByte*head, l.RecvByte*n-over),
-	}
-}
-
-// both is hop where the sender hears a message as long at the same time. While it waits
-// until the kernel has taken the last of its own it takes nothing in.
-func (l *link) both(n float64) Terms {
-	head := l.head(n)
-	over := max(l.wire(n), l.SendByte*(n-head))
-	idle := max(0, over-l.SendByte*(n-head)) + l.Latency
-	if n > float64(l.BufferBytes) && l.BufferBytes > 0 {
-		idle = l.Latency
-	}
-	return Terms{
-		Latency: l.Latency, Wire: over,
-		Processor: 2*l.step + l.Send + l.Recv + l.SendByte*head + max(l.RecvByte*head, l.RecvByte*n-min(idle, over)),
-	}
-}
-
-// credit returns the time of a word that asks for a message.
+// credit returns the time of asking for a message.
 func (l *link) credit() Terms {
-	return Terms{Latency: l.Latency, Wire: l.wire(0), Processor: l.Send + l.Recv}
+	return Terms{Latency: l.Latency, Wire: l.wireTime(0), Processor: l.Send + l.Recv}
 }
 
-// credited adds what a message takes of either processor if it needs credit.
-func (l *link) credited(n, of float64) float64 {
-	if n > l.eager {
-		return of
+// withCredit adds the time of a credit, if messages of n bytes need one, to that of something.
+func (l *link) withCredit(t Terms, n float64) Terms {
+	if n > l.lead {
+		return t.plus(l.credit())
 	}
-	return 0
+	return t
 }
 
-// leading returns the link for messages of n bytes to a rank in all, of which so many may go
-// without credit.
-func (l link) leading(n, lead float64) *link {
-	if n <= lead {
-		l.eager = max(l.eager, lead)
-	}
-	return &l
-}
-
-// inPieces returns the link for messages in so many pieces: segments of blocks that don't lie together.
-func (l link) inPieces(count int) *link {
-	one := *l.Link
-	one.Send, one.Recv, one.Gap = one.Send*float64(count), one.Recv*float64(count), one.Gap*float64(count)
-	one.MessageBytes *= int64(count)
-	l.Link, l.step = &one, l.step*float64(count)
-	return &l
-}
-
-// sends and receives return what a message takes of a processor, with the credit of a
-// large one.
-func (l *link) sends(n float64) float64 {
-	return l.step + l.Send + l.SendByte*n + l.credited(n, l.Recv)
-}
-
-func (l *link) receives(n float64) float64 {
-	return l.step + l.Recv + l.RecvByte*n + l.credited(n, l.Send)
-}
-
-// combines returns what it takes to combine n bytes with others.
-func (l *link) combines(n float64) float64 {
-	if n == 0 {
-		return 0
-	}
-	return l.step + max(l.reduce, 3*l.memory)*n
-}
-
-// copies returns what it takes to copy n bytes.
-func (l *link) copies(n float64) float64 { return l.step + max(l.copy, 2*l.memory)*n }
-
-// trip returns how long it takes from asking for a message until it is there.
-func (l *link) trip(n float64) float64 {
-	hop := l.hop(n)
+// askedTime returns how long it takes from asking for a message until it is there.
+func (l *link) askedTime(n float64) float64 {
+	hop := l.oneWay(n)
 	t := hop.sum()
 	if n > l.eager {
 		ask := l.credit()
@@ -133,3 +108,32 @@ func (l *link) trip(n float64) float64 {
 	}
 	return t
 }
+
+// sendTime and recvTime return what a message takes of a processor, with the credit of a
+// large one.
+func (l *link) sendTime(n float64) float64 {
+	return l.step + l.Send + l.SendByte*n + l.ifAsked(n, l.Recv)
+}
+
+func (l *link) recvTime(n float64) float64 {
+	return l.step + l.Recv + l.RecvByte*n + l.ifAsked(n, l.Send)
+}
+
+// ifAsked returns what a credit takes of a processor if messages of n bytes need one.
+func (l *link) ifAsked(n, credit float64) float64 {
+	if n > l.eager {
+		return credit
+	}
+	return 0
+}
+
+// combineTime returns what it takes to combine n bytes with others.
+func (l *link) combineTime(n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return l.step + max(l.reduce, 3*l.memory)*n
+}
+
+// copyTime returns what it takes to copy n bytes.
+func (l *link) copyTime(n float64) float64 { return l.step + max(l.copy, 2*l.memory)*n }

@@ -3,7 +3,7 @@ package price
 // stage is what a phase takes of a segment.
 type stage struct {
 	first Terms   // from when its ranks may begin until the last one has ended
-	root  load    // of the rank that leads all, or of each where all do the same
+	root  load    // of the leader of all ranks, or of each where all do the same
 	inner load    // of the busiest of the others
 	total float64 // of all processors together, ns
 	lag   float64 // how long a rank keeps a place in its window, ns
@@ -17,26 +17,35 @@ type load struct {
 
 func (l load) plus(k load) load { return load{l.in + k.in, l.out + k.out, l.busy.plus(k.busy)} }
 
-// alike sets the loads of ranks that all do the same.
-func (s *stage) alike(l load) { s.root, s.inner = l, l }
+// stageOfEqual returns the stage of ranks that all do the same. So many of them are busy.
+func stageOfEqual(first Terms, each load, ranks float64) stage {
+	return stage{first: first, root: each, inner: each, total: ranks * each.busy.sum(), lag: first.sum()}
+}
 
-// stages are those of all phases. Wires of different levels don't add up.
-type stages struct {
+// shareWire gives all ranks one wire, busy for so many ns.
+func (s *stage) shareWire(busy float64) {
+	for _, l := range []*load{&s.root, &s.inner} {
+		l.in, l.out = max(l.in, busy), max(l.out, busy)
+	}
+}
+
+// sums are the stages of all phases together. Wires of different levels don't add up.
+type sums struct {
 	fill        Terms
 	root, inner []load // by level
 	total       float64
 	lag         float64
 }
 
-func (s *stages) add(st *stage, level int) {
+func (s *sums) addStage(st *stage, level int) {
 	s.fill = s.fill.plus(st.first)
 	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
 	s.total += st.total
 	s.lag = max(s.lag, st.lag)
 }
 
-// most returns the load of the busiest of wires and processors.
-func (s *stages) most() (t Terms) {
+// busiest returns the load of the busiest of wires and processors.
+func (s *sums) busiest() (t Terms) {
 	for _, role := range [][]load{s.root, s.inner} {
 		var busy Terms
 		for _, l := range role {
@@ -49,10 +58,10 @@ func (s *stages) most() (t Terms) {
 }
 
 // terms returns what so many segments take.
-func (s *stages) terms(count, window, cores float64) (t Terms) {
+func (s *sums) terms(count, window, cores float64) (t Terms) {
 	t = s.fill
 	if count > 1 {
-		each := s.most()
+		each := s.busiest()
 		t = each.times(count)
 		t.Filling = max(0, s.fill.sum()-each.sum())
 		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())

@@ -35,9 +35,7 @@ func drawNodes(seed uint64, n int) (all []cell) {
 	for i := range n {
 		coll := colls[i%len(colls)]
 		way := waysOfNodes[coll][rng.IntN(len(waysOfNodes[coll]))]
-		if inside := insides[rng.IntN(len(insides))]; way[len(way)-2:] == "%s" {
-			way = fmt.Sprintf(way, inside)
-		}
+		way = strings.Replace(way, "%s", insides[rng.IntN(len(insides))], 1)
 		all = append(all, cell{tasktest.Request(coll, 4<<rng.IntN(18)), fmt.Sprintf("%dx%d", 2+rng.IntN(7), 2+rng.IntN(5)), way})
 	}
 	return all
@@ -51,24 +49,6 @@ func drawNode(rng *rand.Rand) *machine.Machine {
 	m.MemoryByte = m.CopyByte * rng.Float64()
 	m.Links[0].Latency, m.Links[0].Send = 100+900*rng.Float64(), 50+200*rng.Float64()
 	return m
-}
-
-// clone returns a machine with links of its own.
-func clone(m *machine.Machine) *machine.Machine {
-	other := *m
-	other.Links = append([]machine.Link(nil), m.Links...)
-	return &other
-}
-
-// terms returns the price of a cell; false: it has none.
-func (c cell) terms(t *testing.T, m *machine.Machine) (price.Price, bool) {
-	t.Helper()
-	topo, plan := c.parse(t)
-	p, err := price.New(m, topo, c.request, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return p.Plan(plan)
 }
 
 // nearness is how near prices are to simulated times.
@@ -170,13 +150,9 @@ func TestNodesHaveTerms(t *testing.T) {
 		if math.Abs(sum-got.NS) > 1e-6*got.NS {
 			t.Errorf("%v: terms make up %v ns of %v", c, sum, got.NS)
 		}
-		topo, plan := c.parse(t)
-		p, err := price.New(m, topo, c.request, all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := tasktest.Plan(t, c.plan)
 		plan.Window = 1
-		if closed, ok := p.Plan(plan); !ok || closed.NS < 0.9999*got.NS {
+		if closed, ok := c.pricer(t, m).Plan(plan); !ok || closed.NS < 0.9999*got.NS {
 			t.Errorf("%v: %.0f ns, and %.0f with a window of one segment", c, got.NS, closed.NS)
 		}
 		crowded := clone(m)
@@ -186,7 +162,7 @@ func TestNodesHaveTerms(t *testing.T) {
 		} else if shared.NS > 1.01*got.NS {
 			shares++
 		}
-		crowded.Cores.InAll = topo.Size()
+		crowded.Cores.InAll = tasktest.Topology(t, c.spec).Size()
 		if own, ok := c.terms(t, crowded); !ok || own != got {
 			t.Errorf("%v: %+v, and %+v with a processor for each rank", c, got, own)
 		}
@@ -227,7 +203,7 @@ func TestNodesAreNameless(t *testing.T) {
 	m := drawNode(rng)
 	for _, c := range drawNodes(808, 64) {
 		want, ok := c.terms(t, m)
-		topo, plan := c.parse(t)
+		topo := tasktest.Topology(t, c.spec)
 		other := c
 		other.spec = ""
 		for node := range topo.Nodes() {
@@ -239,19 +215,13 @@ func TestNodesAreNameless(t *testing.T) {
 		}
 		key := fmt.Sprint(c.spec, c.request)
 		if pricers[key] == nil {
-			p, err := price.New(m, topo, c.request, all.Submodules())
-			if err != nil {
-				t.Fatal(err)
-			}
+			p := c.pricer(t, m)
 			pricers[key] = p
 			for _, way := range waysOfNodes[c.request.Coll] { // of which it keeps something
-				if way[len(way)-2:] == "%s" {
-					way = fmt.Sprintf(way, "sm")
-				}
-				p.Plan(tasktest.Plan(t, way))
+				p.Plan(tasktest.Plan(t, strings.Replace(way, "%s", "sm", 1)))
 			}
 		}
-		if got, has := pricers[key].Plan(plan); has != ok || got != want {
+		if got, has := pricers[key].Plan(tasktest.Plan(t, c.plan)); has != ok || got != want {
 			t.Errorf("%v: %+v, and %+v by a pricer that has priced others", c, want, got)
 		}
 	}
@@ -264,11 +234,7 @@ func TestNodesHaveTasks(t *testing.T) {
 	whole, cut := 0, 0
 	for _, c := range drawNodes(909, 240) {
 		m := drawNode(rng)
-		topo, plan := c.parse(t)
-		p, err := price.New(m, topo, c.request, all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
+		p, plan := c.pricer(t, m), tasktest.Plan(t, c.plan)
 		want, priced := p.Plan(plan)
 		all, segments, ok := p.Tasks(plan)
 		if ok != priced {
@@ -317,10 +283,7 @@ func TestUnequalNodesAreNearSimulations(t *testing.T) {
 func TestNothingToSend(t *testing.T) {
 	for coll, ways := range waysOfNodes {
 		for _, way := range ways {
-			if way[len(way)-2:] == "%s" {
-				way = fmt.Sprintf(way, "sm")
-			}
-			c := cell{tasktest.Request(coll, 0), "3x2", way}
+			c := cell{tasktest.Request(coll, 0), "3x2", strings.Replace(way, "%s", "sm", 1)}
 			got, ok := c.terms(t, machine.Assumed())
 			if ok && (got.NS < 0 || math.IsNaN(got.NS) || math.IsInf(got.NS, 0)) {
 				t.Errorf("%v: %+v", c, got)

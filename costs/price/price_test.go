@@ -6,41 +6,18 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
-	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-// priceOf returns the price of a plan and its simulated time, ns.
-func priceOf(t *testing.T, m *machine.Machine, spec string, r tasks.Request, text string) (price.Price, float64) {
+// checkPrice complains about a price that is farther off the simulated time than by a share of it.
+func (c cell) checkPrice(t *testing.T, m *machine.Machine, off float64) {
 	t.Helper()
-	topo, err := levels.Parse(spec)
-	if err != nil {
-		t.Fatal(err)
+	got, want := c.price(t, m), c.simulate(t, m).Time.Nanoseconds()
+	if math.Abs(got/want-1) > off {
+		t.Errorf("%v: price %.0f ns, simulated %.0f, want at most %.0f%% off", c, got, want, 100*off)
 	}
-	plan, err := tasks.ParsePlan(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := price.New(m, topo, r, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, ok := p.Plan(plan)
-	if !ok {
-		t.Fatalf("%v on %s by %s: no price", r, spec, text)
-	}
-	job, err := sim.Compile(r, topo, plan, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := job.Run(m, sim.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return got, result.Time.Nanoseconds()
 }
 
 // Where no message waits for another one, a price is the simulated time. Where some do, it
@@ -96,10 +73,7 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.ReduceScatter, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=adapt/ring,s=sm", 0.1},
 		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
 	} {
-		p, want := priceOf(t, machine.Assumed(), tc.spec, tasktest.Request(tc.coll, tc.bytes), tc.plan)
-		if math.Abs(p.NS/want-1) > tc.off {
-			t.Errorf("%v of %d bytes on %s by %s: price %.0f ns, simulated %.0f, want at most %.0f%% off", tc.coll, tc.bytes, tc.spec, tc.plan, p.NS, want, 100*tc.off)
-		}
+		cell{tasktest.Request(tc.coll, tc.bytes), tc.spec, tc.plan}.checkPrice(t, machine.Assumed(), tc.off)
 	}
 }
 
@@ -116,16 +90,13 @@ func TestSlowMemory(t *testing.T) {
 		{tasks.Gather, "shape=han,fs=all,w=1,i=adapt/linear,s=sm/rings"},
 		{tasks.Allreduce, "shape=lanes,fs=all,w=1,i=nbc/recdoubling,s=sm/rings"},
 	} {
-		p, want := priceOf(t, m, "2x8", tasktest.Request(tc.coll, 8<<10), tc.plan)
-		if math.Abs(p.NS/want-1) > 0.12 {
-			t.Errorf("%v by %s: price %.0f ns, simulated %.0f", tc.coll, tc.plan, p.NS, want)
-		}
+		cell{tasktest.Request(tc.coll, 8<<10), "2x8", tc.plan}.checkPrice(t, m, 0.12)
 	}
 }
 
 // The terms make up the price, and each has a name.
 func TestTerms(t *testing.T) {
-	p, _ := priceOf(t, machine.Assumed(), "16x4", tasktest.Request(tasks.Allreduce, 4<<20), "shape=han,fs=60KiB,w=8,i=adapt/chain,s=sm")
+	p, _ := cell{tasktest.Request(tasks.Allreduce, 4<<20), "16x4", "shape=han,fs=60KiB,w=8,i=adapt/chain,s=sm"}.terms(t, machine.Assumed())
 	sum := 0.0
 	for _, v := range p.Values() {
 		if v < 0 {
@@ -147,32 +118,27 @@ func TestTerms(t *testing.T) {
 // Ranks that share processors wait for them.
 func TestSharedCores(t *testing.T) {
 	m := machine.Assumed()
-	r, plan := tasktest.Request(tasks.Allreduce, 8), "shape=ar,fs=all,w=1,i=nbc/recdoubling"
-	free, _ := priceOf(t, m, "64x1", r, plan)
+	c := cell{tasktest.Request(tasks.Allreduce, 8), "64x1", "shape=ar,fs=all,w=1,i=nbc/recdoubling"}
+	free := c.price(t, m)
 	m.Cores.InAll = 2
-	shared, _ := priceOf(t, m, "64x1", r, plan)
-	if shared.NS <= free.NS {
-		t.Errorf("64 ranks on two processors take %v ns, each on its own %v", shared.NS, free.NS)
+	if shared := c.price(t, m); free == 0 || shared <= free {
+		t.Errorf("64 ranks on two processors take %v ns, each on its own %v", shared, free)
 	}
 }
 
 // What a wire that was idle lets through at once saves nothing: the next call finds it used up.
 func TestBurst(t *testing.T) {
 	m := machine.Assumed()
-	r, plan := tasktest.Request(tasks.Allreduce, 1<<10), "shape=han,fs=all,w=4,i=nbc/linear"
-	want, _ := priceOf(t, m, "16x1", r, plan)
+	c := cell{tasktest.Request(tasks.Allreduce, 1<<10), "16x1", "shape=han,fs=all,w=4,i=nbc/linear"}
+	want := c.price(t, m)
 	m.Links[1].BurstBytes = 20 << 10
-	if got, _ := priceOf(t, m, "16x1", r, plan); got.NS != want.NS {
-		t.Errorf("with bursts %v ns, without %v", got.NS, want.NS)
+	if got := c.price(t, m); want == 0 || got != want {
+		t.Errorf("with bursts %v ns, without %v", got, want)
 	}
 }
 
 // What has no closed form has no price.
 func TestNoPrice(t *testing.T) {
-	topo, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, tc := range []struct {
 		coll tasks.Collective
 		plan string
@@ -184,21 +150,14 @@ func TestNoPrice(t *testing.T) {
 		{tasks.Bcast, "shape=han,fs=all,i=adapt/chain,s=sm"},
 		{tasks.Bcast, "shape=han,fs=all,w=1,i=adapt/splitbinary,s=sm"},
 	} {
-		p, err := price.New(machine.Assumed(), topo, tasktest.Request(tc.coll, 1<<20), all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(tc.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := p.Plan(plan); ok {
-			t.Errorf("%v by %s: %+v", tc.coll, tc.plan, got)
+		c := cell{tasktest.Request(tc.coll, 1<<20), "4x2", tc.plan}
+		if got, ok := c.terms(t, machine.Assumed()); ok {
+			t.Errorf("%v: %+v", c, got)
 		}
 	}
 	m := machine.Assumed()
 	m.Links = m.Links[:1]
-	if _, err := price.New(m, topo, tasktest.Request(tasks.Bcast, 8), all.Submodules()); err == nil {
+	if _, err := price.New(m, tasktest.Topology(t, "4x2"), tasktest.Request(tasks.Bcast, 8), all.Submodules()); err == nil {
 		t.Error("a machine without links between nodes has prices for four")
 	}
 }
@@ -206,20 +165,9 @@ func TestNoPrice(t *testing.T) {
 // The tasks of a pipeline make up its price: the first segment passes all of them, and each further
 // one the slowest.
 func TestTasks(t *testing.T) {
-	topo, err := levels.Parse("8x4")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := tasktest.Request(tasks.Allreduce, 4<<20)
 	for _, text := range []string{"shape=han,fs=64KiB,w=64,i=adapt/chain,s=sm", "shape=ar,fs=all,w=1,i=nbc/rabenseifner,s=sm/rings"} {
-		plan, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := price.New(machine.Assumed(), topo, r, all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
+		c := cell{tasktest.Request(tasks.Allreduce, 4<<20), "8x4", text}
+		p, plan := c.pricer(t, machine.Assumed()), tasktest.Plan(t, text)
 		want, _ := p.Plan(plan)
 		all, segments, ok := p.Tasks(plan)
 		first, each := 0.0, 0.0
@@ -230,10 +178,8 @@ func TestTasks(t *testing.T) {
 			t.Errorf("%s: %d tasks make up %.0f ns of %.0f, %v", text, len(all), got, want.NS, ok)
 		}
 	}
-	if _, _, ok := func() ([]price.Task, float64, bool) {
-		p, _ := price.New(machine.Assumed(), topo, r, all.Submodules())
-		return p.Tasks(tasks.Plan{Shape: tasks.HanLockstep, Segment: 1, Window: 1})
-	}(); ok {
+	c := cell{request: tasktest.Request(tasks.Allreduce, 4<<20), spec: "8x4"}
+	if _, _, ok := c.pricer(t, machine.Assumed()).Tasks(tasks.Plan{Shape: tasks.HanLockstep, Segment: 1, Window: 1}); ok {
 		t.Error("what has no price has tasks")
 	}
 }
