@@ -6,8 +6,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Compilation is what is compiled into a job, and how. The zero values of the functions
-// change nothing.
+// Compilation makes a job of a request. The zero values of the functions change nothing.
 type Compilation struct {
 	Request  tasks.Request
 	Topology *levels.Topology
@@ -16,8 +15,8 @@ type Compilation struct {
 	// Keep reports whether a task is compiled, see [tasks.Graph.Only]. All ranks must keep
 	// the same phases. nil: all tasks are.
 	Keep func(*tasks.Task) bool
-	// Idle reports whether a rank does nothing. What is left must not speak with it. nil:
-	// no rank is idle.
+	// Idle reports whether a rank does nothing. The others must not speak with it. nil: no rank is
+	// idle.
 	Idle func(levels.Rank) bool
 	// Check is asked before each rank. Its error ends the compilation, and is that of Job.
 	// nil: nobody is asked.
@@ -25,8 +24,8 @@ type Compilation struct {
 	// Trusting lets SymmetricJob compare no more than two ranks of other nodes, the second node's
 	// first and the last one. If others differ the times are wrong.
 	Trusting bool
-	// Most bounds the work, in steps: those of the ranks that are simulated, and [CompiledStep] for
-	// each that is compiled. A job of more is [ErrLimit]. 0: there is no bound.
+	// Most bounds the work, in steps: those of all simulated ranks, and [CompiledStep] for each
+	// compiled one. A job of more is [ErrLimit]. 0: there is no bound.
 	Most int64
 
 	unfolded bool // every rank is compiled by itself
@@ -34,8 +33,8 @@ type Compilation struct {
 	compiler submodules.Compiler
 }
 
-// Compile compiles a request for all ranks. It keeps no more than their forms: the
-// program of a rank is dropped before that of the next one is made.
+// Compile compiles a request for all ranks. It keeps no more than their forms: a rank's program is
+// dropped before the next one is made.
 func Compile(r tasks.Request, t *levels.Topology, p tasks.Plan, reg submodules.Registry) (*Job, error) {
 	return (&Compilation{Request: r, Topology: t, Plan: p, Registry: reg}).Job()
 }
@@ -48,17 +47,14 @@ func (c *Compilation) Job() (*Job, error) {
 	}
 	j := &Job{topology: c.Topology, passes: cut.Passes}
 	store, steps := newStore(), int64(0) // of all ranks
-	for i, part := range partsOf(cut) {
-		if part == nil {
-			continue
-		}
-		times, before := []int64{cut.Passes, 1}[i], int64(0)
-		err := c.eachSeat(*part, cut.On, store, nil, func(rank levels.Rank, s seat, uncompiled int) error {
-			j.seats[i] = append(j.seats[i], s)
+	for _, p := range partsOf(cut) {
+		before := int64(0)
+		err := c.eachSeat(p.request, cut.On, store, nil, func(rank levels.Rank, s seat, uncompiled int) error {
+			j.seats[p.index] = append(j.seats[p.index], s)
 			each, others := int64(s.form.len()), int64(0)
-			steps += times * each
+			steps += p.times * each
 			if rank >= firstOthers { // those to come are as much work at least
-				others = min(before, each) * (times*int64(c.Topology.Size()-1-int(rank)) + CompiledStep*int64(uncompiled))
+				others = min(before, each) * (p.times*int64(c.Topology.Size()-1-int(rank)) + CompiledStep*int64(uncompiled))
 			}
 			before = each
 			return c.checkWork(steps + others)
@@ -71,15 +67,14 @@ func (c *Compilation) Job() (*Job, error) {
 	return j, j.connect(c.Check)
 }
 
-// CompiledStep is what compiling a step takes, in steps that are simulated: BenchmarkCompile and
+// CompiledStep is the work of compiling a step, in simulated steps: BenchmarkCompile and
 // BenchmarkRun take 0.2 to 0.5 µs and 0.1 to 0.3 µs for one.
 const CompiledStep = 2
 
-// firstOthers is from which rank on those to come are taken to be like it: the first ones may lead
-// others.
+// firstOthers is the first rank like those after it: ranks below it may lead others.
 const firstOthers = 3
 
-// checkWork returns [ErrLimit] if so many steps, and what was compiled, are too much work.
+// checkWork returns [ErrLimit] if so many steps, and the compiled ones, are too much work.
 func (c *Compilation) checkWork(steps int64) error {
 	if c.Most > 0 && steps+CompiledStep*c.compiled > c.Most {
 		return ErrLimit
@@ -90,23 +85,30 @@ func (c *Compilation) checkWork(steps int64) error {
 // Compiled returns how many steps were compiled so far, for failed jobs too.
 func (c *Compilation) Compiled() int64 { return c.compiled }
 
-// partsOf returns the requests of the seats of a job: of the passes, and of what is left in
-// the end. nil: there is none.
-func partsOf(cut tasks.Cut) (parts [2]*tasks.Request) {
+// part is what a job does with the seats of one index.
+type part struct {
+	index   int
+	request tasks.Request
+	times   int64 // how often it is done, 1 or more
+}
+
+// partsOf returns the parts of a job that there are: the passes, and the rest in the end.
+func partsOf(cut tasks.Cut) []part {
+	parts := make([]part, 0, 2)
 	if cut.Passes > 0 {
-		parts[0] = &cut.Whole
+		parts = append(parts, part{0, cut.Whole, cut.Passes})
 	}
 	if cut.Passes == 0 || cut.Rest.Count > 0 {
-		parts[1] = &cut.Rest
+		parts = append(parts, part{1, cut.Rest, 1})
 	}
 	return parts
 }
 
-// eachSeat calls f for each rank with its place in a form of the store, and with how many ranks are
-// still to be compiled, in the order of ranks, until f returns an error. Ranks that isLeft holds for
-// are left out; nil: none is.
+// eachSeat calls f for each rank, in their order, with its place in a form of the store, and with
+// how many ranks are still to be compiled. An error of f ends it. If isLeft reports true a rank is
+// left out; nil: none is.
 func (c *Compilation) eachSeat(part tasks.Request, on *levels.Hierarchy, store *store, isLeft func(levels.Rank) bool, f func(rank levels.Rank, s seat, uncompiled int) error) error {
-	isAlone := c.Trusting && isLeft != nil // no two that are left have one role
+	isAlone := c.Trusting && isLeft != nil // no two of the remaining ranks have one role
 	roles := newCasting(part, on, c.Plan, !c.unfolded && c.Idle == nil && !isAlone)
 	for rank := range levels.Rank(c.Topology.Size()) {
 		if isLeft != nil && isLeft(rank) {

@@ -1,14 +1,14 @@
 package sim
 
-// pool is processors that some ranks share.
+// pool is the processors of some ranks.
 type pool struct {
 	free  int
-	queue []int32 // ranks that wait for one, first come, first served
+	queue []int32 // ranks waiting for one, first come, first served
 }
 
-// acquire gives a rank a processor, or lets it wait for one. It reports whether it has
+// acquireCore gives a rank a processor, or lets it wait for one. It reports whether it has
 // one.
-func (e *engine) acquire(r *rank) bool {
+func (e *engine) acquireCore(r *rank) bool {
 	p := e.poolOf(r)
 	switch {
 	case p == nil || r.hasCore:
@@ -19,18 +19,18 @@ func (e *engine) acquire(r *rank) bool {
 		return false
 	}
 	p.free--
-	e.give(r)
+	e.giveCore(r)
 	return true
 }
 
-// give lets a rank have a processor.
-func (e *engine) give(r *rank) {
+// giveCore lets a rank have a processor.
+func (e *engine) giveCore(r *rank) {
 	r.hasCore, r.isNew = true, true
 	r.clock = max(r.clock, e.now) + e.prices.swap
 }
 
-// release takes a rank's processor away. The first rank that waits for one gets it.
-func (e *engine) release(r *rank) {
+// releaseCore takes a rank's processor away. The first waiting rank gets it.
+func (e *engine) releaseCore(r *rank) {
 	p := e.poolOf(r)
 	if p == nil || !r.hasCore {
 		return
@@ -41,19 +41,18 @@ func (e *engine) release(r *rank) {
 		next := &e.ranks[p.queue[0]]
 		p.queue = p.queue[1:]
 		p.free--
-		e.give(next)
-		e.schedule(next)
+		e.giveCore(next)
+		e.scheduleRank(next)
 	}
 }
 
-// mustYield reports whether a rank that has done a burst gives its processor to another
-// one.
+// mustYield reports whether a rank gives its processor to another one after a burst.
 func (e *engine) mustYield(r *rank) bool {
 	p := e.poolOf(r)
 	return p != nil && r.hasCore && !r.isNew && r.burst == 0 && len(p.queue) > 0
 }
 
-// poolOf returns the processors that a rank shares, nil: it has its own.
+// poolOf returns the processors that a rank shares. nil: it has its own.
 func (e *engine) poolOf(r *rank) *pool {
 	switch len(e.pools) {
 	case 0:

@@ -1,11 +1,9 @@
-// Package sim simulates programs on a described machine: the very programs that ranks
-// run, without the ranks. It says when each step would end, so a machine of thousands
-// of ranks fits on a laptop.
+// Package sim simulates programs on a described machine: the programs of ranks, without the ranks.
+// It says when each step would end, so a machine of thousands of ranks fits on a laptop.
 //
-// It is pure: the same programs, machine and options give the same times on every
-// system. Times are integers ([Time]). Events at the same time are taken in the order
-// in which they were made. Ranks that start together do so in an arbitrary order, which
-// the seed chooses.
+// It is pure: the same programs, machine and options give the same times on every system. Times are
+// integers ([Time]). Events at the same time are taken in the order of their making. Ranks start
+// together in an arbitrary order, chosen by the seed.
 //
 //	job, err := sim.Compile(request, topology, plan, all.Submodules())
 //	result, err := job.Run(machine.Assumed(), sim.Options{})
@@ -13,8 +11,8 @@
 //
 // # What is modelled
 //
-// Messages cost what package machine says (LogGOPS with a link per level). On top of it
-// a rank behaves as in package executor, for that decides what overlaps:
+// Messages cost what package machine says (LogGOPS with a link per level). On top of it a rank
+// behaves as in package executor, for on that depends every overlap:
 //
 //   - A rank is one processor. It takes what has arrived, then executes up to 32 steps
 //     that are ready, the latest first, and looks again.
@@ -39,13 +37,13 @@
 //
 // # What is not
 //
-// Slow start, losses and retransmissions of TCP; the topology of switches; caches; the
-// way of small calls straight through shared memory; sleeping and waking of processes, except for what
-// the machine's numbers have of it.
+// Slow start, losses and retransmissions of TCP; the topology of switches; caches; the way of small
+// calls straight through shared memory; sleeping and waking of processes, except for their part in
+// the machine's numbers.
 //
-// How well it predicts what real ranks take is recorded in testdata/accuracy. On flat trees
-// and rings it agrees with SimGrid to a few tenths of a percent, which a test of package
-// goal checks where SimGrid is there.
+// testdata/accuracy records how well it predicts the times of real ranks. On flat trees and rings
+// it agrees with SimGrid to a few tenths of a percent. A test of package goal checks this if
+// SimGrid is installed.
 //
 // # Folding
 //

@@ -9,18 +9,18 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// form is a program without the names of its ranks and without memory: what a
-// simulation needs, in flat arrays. Ranks of equal role share one.
+// form is a program without the names of its ranks and without memory, in flat arrays. Ranks of
+// equal role share one.
 type form struct {
-	steps []step // and one more, whose next is the length of all successors
+	steps []step // and one more: its next is the length of all successors
 	succ  []int32
-	first []int32 // steps that wait for nothing, in the order in which they become ready
-	in    edges   // steps that hear a peer
-	out   edges   // steps that speak to a peer
+	first []int32 // steps without predecessors, in the order of becoming ready
+	in    edges   // steps with a message from a peer
+	out   edges   // steps with a message to a peer
 	tasks []taskName
 }
 
-// nothing is the form of a rank that does nothing.
+// nothing is the form of a rank without steps.
 var nothing = &form{steps: make([]step, 1)}
 
 // step is one step of a form.
@@ -29,13 +29,13 @@ type step struct {
 	peer    int32 // index into the seat's peers; -1: there is none
 	edge    int32 // place among the messages with the peer
 	task    int32
-	next    int32 // where its successors begin in succ
+	next    int32 // index of its first successor in succ
 	pending int32 // predecessors
 	kind    submodules.StepKind
 	reads   uint8 // operands in the memory of other ranks
 }
 
-// edges are the steps that messages meet, by peer and edge.
+// edges are the steps of messages, by peer and edge.
 type edges struct {
 	start []int32 // by peer, and one more
 	steps []int32
@@ -55,7 +55,7 @@ func (e *edges) add(ids []dag.ID) {
 	e.start = append(e.start, int32(len(e.steps)))
 }
 
-// taskName is what names a task of a rank.
+// taskName is the name of a task of a rank.
 type taskName struct {
 	kind    tasks.Kind
 	segment int32
@@ -76,7 +76,7 @@ func newForm(p *submodules.Program) *form {
 	for id, s := range p.Steps() {
 		bytes := s.Len()
 		if s.Kind == submodules.NotifyStep {
-			bytes = 0 // what it exposes does not travel
+			bytes = 0 // exposed bytes do not travel
 		}
 		f.steps = append(f.steps, step{
 			bytes: bytes, peer: s.Peer, edge: s.Edge, task: int32(s.Task), next: int32(len(f.succ)),
@@ -101,7 +101,7 @@ func newForm(p *submodules.Program) *form {
 	return f
 }
 
-// peerOperands counts what a step reads in the memory of other ranks.
+// peerOperands counts a step's operands in the memory of other ranks.
 func peerOperands(s *submodules.Step) (n uint8) {
 	for _, span := range [...]*tasks.Span{&s.A, &s.B} {
 		if span.Region == tasks.Peer && (s.Kind == submodules.CopyStep || s.Kind == submodules.ReduceStep) {
@@ -121,8 +121,8 @@ func appendIDs(to []int32, ids []dag.ID) []int32 {
 // len returns how many steps the form has.
 func (f *form) len() int { return len(f.steps) - 1 }
 
-// after returns the successors of a step.
-func (f *form) after(id int32) []int32 { return f.succ[f.steps[id].next:f.steps[id+1].next] }
+// successors returns the successors of a step.
+func (f *form) successors(id int32) []int32 { return f.succ[f.steps[id].next:f.steps[id+1].next] }
 
 // sizes yields the bytes of a peer's messages, in the order of their edges.
 func (f *form) sizes(e *edges, peer int32) iter.Seq[int64] {
@@ -156,7 +156,7 @@ func (s *store) intern(f *form) *form {
 	return f
 }
 
-// hash returns a number that is equal for equal forms: FNV-1a over words of the steps.
+// hash returns a number, equal for equal forms: FNV-1a over words of the steps.
 func (f *form) hash() uint64 {
 	h := uint64(14695981039346656037)
 	for i := range f.steps {

@@ -2,10 +2,10 @@ package sim
 
 import "slices"
 
-// hear takes a message out of a rank's inbox: its processor is busy with it, and the step
-// that it is for goes on. before is the conn of the message before, -1: there was none. hear
-// returns the conn of this one.
-func (e *engine) hear(r *rank, i, before int32) (from int32) {
+// takeMessage takes a message out of a rank's inbox: its processor is busy with it, and the message's step
+// goes on. before is the conn of the message before, -1: there was none. It returns the conn of
+// this one.
+func (e *engine) takeMessage(r *rank, i, before int32) (from int32) {
 	m := &e.messages[i]
 	if from = before; m.kind != left {
 		from = m.conn
@@ -20,52 +20,52 @@ func (e *engine) hear(r *rank, i, before int32) (from int32) {
 		if from == before {
 			recv = l.recvMore
 		}
-		e.work(r, recv+bytes)
+		e.keepBusy(r, recv+bytes)
 		if m.refund > 0 {
 			p.flow.Refund(int64(m.refund))
 			m.refund = 0
-			e.resume(r, m.conn)
-			m = &e.messages[i] // which may have moved
+			e.resumeSends(r, m.conn)
+			m = &e.messages[i] // messages may have moved
 		}
 	}
 	switch {
 	case m.kind == giveBack, r.end >= 0, int64(m.pass) < r.pass:
-		e.drop(i) // a late credit, if it is one at all
+		e.dropMessage(i) // a late credit, if it is one at all
 	case int64(m.pass) > r.pass:
 		if m.kind == eager {
-			e.move(r, m.bytes, e.prices.copy, 2) // to where it is kept
+			e.moveBytes(r, m.bytes, e.prices.copy, 2) // to its place until then
 		}
 		r.early = append(r.early, i)
 	default:
 		kind, step, bytes := m.kind, m.step, m.bytes
-		e.drop(i)
+		e.dropMessage(i)
 		if kind == eager && r.flags[step]&reached == 0 {
-			e.move(r, bytes, e.prices.copy, 2)
+			e.moveBytes(r, bytes, e.prices.copy, 2)
 		}
-		e.apply(r, kind, step)
+		e.applyMessage(r, kind, step)
 	}
 	return from
 }
 
-// apply lets a step know what a message says.
-func (e *engine) apply(r *rank, kind messageKind, id int32) {
+// applyMessage hands a message's news to a step.
+func (e *engine) applyMessage(r *rank, kind messageKind, id int32) {
 	f := &r.flags[id]
 	s := &r.form.steps[id]
 	switch kind {
 	case eager:
 		if *f&reached != 0 {
-			e.take(r, id, s)
+			e.endRecv(r, id, s)
 			return
 		}
 		*f |= arrived
 	case data, left:
-		e.end(r, id)
+		e.endStep(r, id)
 	case want:
 		if *f&(arrived|ended) != 0 {
 			return
 		}
 		if *f&reached != 0 {
-			e.tell(r, s, credit)
+			e.sendControl(r, s, credit)
 		}
 		*f |= wanted
 	case credit:
@@ -74,18 +74,18 @@ func (e *engine) apply(r *rank, kind messageKind, id int32) {
 			r.ready = slices.Insert(r.ready, len(r.ready)-r.fresh, id)
 			r.fresh++
 			if e.log != nil {
-				e.log.release(r, id)
+				e.log.noteReady(r, id)
 			}
 		}
 	case notify:
 		*f |= arrived
 		if *f&reached != 0 {
-			e.end(r, id)
+			e.endStep(r, id)
 		}
 	}
 }
 
-// beginPass loads the next program that has steps, or finishes the rank.
+// beginPass loads the next program with steps, or finishes the rank.
 func (e *engine) beginPass(r *rank) {
 	for {
 		r.pass++
@@ -94,7 +94,7 @@ func (e *engine) beginPass(r *rank) {
 			r.end = r.clock
 			e.left--
 			if e.log != nil {
-				e.log.finish(r)
+				e.log.noteEnd(r)
 			}
 			return
 		}
@@ -102,7 +102,7 @@ func (e *engine) beginPass(r *rank) {
 			break
 		}
 	}
-	e.load(r)
+	e.loadForm(r)
 	kept := r.early[:0]
 	for _, i := range r.early {
 		m := &e.messages[i]
@@ -111,14 +111,14 @@ func (e *engine) beginPass(r *rank) {
 			continue
 		}
 		kind, step := m.kind, m.step
-		e.drop(i)
-		e.apply(r, kind, step)
+		e.dropMessage(i)
+		e.applyMessage(r, kind, step)
 	}
 	r.early = kept
 }
 
-// load makes a seat's form the one that runs.
-func (e *engine) load(r *rank) {
+// loadForm makes a rank run the form of its seat.
+func (e *engine) loadForm(r *rank) {
 	r.form = r.seat.form
 	n := r.form.len()
 	r.pending, r.flags = sized(r.pending, n), sized(r.flags, n)
@@ -129,10 +129,10 @@ func (e *engine) load(r *rank) {
 	r.left, r.fresh, r.waiting = n, 0, r.waiting[:0]
 	r.ready = append(r.ready[:0], r.form.first...)
 	if e.watch != nil {
-		e.watch.load(r)
+		e.watch.loadForm(r)
 	}
 	if e.log != nil {
-		e.log.load(r)
+		e.log.loadForm(r)
 	}
 	if e.prices.limits.Lead == 0 {
 		return

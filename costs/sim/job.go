@@ -11,7 +11,7 @@ import (
 // [Compile], so any number of simulations may use it at the same time.
 type Job struct {
 	topology *levels.Topology
-	seats    [2][]seat // by rank: of the program that runs passes times, and of the one that runs once in the end; nil: there is none
+	seats    [2][]seat // by rank: of the program to run passes times, and of the one to run once in the end; nil: there is none
 	passes   int64     // of seats[0]
 	conns    [][]conn  // by rank
 	forms    int       // different ones
@@ -22,19 +22,18 @@ type Job struct {
 type seat struct {
 	form  *form
 	ranks []int32 // by peer of the form: its rank
-	homes []int32 // by peer: the rank that is simulated for it; mostly that rank itself
+	homes []int32 // by peer: the rank simulated for it; mostly that rank itself
 	conns []int32 // by peer: index into the rank's conns
-	backs []int32 // by peer: which peer this rank is of that peer's form
+	backs []int32 // by peer: this rank's number among the peers of that peer's form
 }
 
-// conn is another rank that a rank speaks with.
+// conn is a rank's connection with another one.
 type conn struct {
-	rank int32 // the one that is simulated for it
+	rank int32 // the one simulated for it
 	back int32 // index of this rank among that rank's conns
 }
 
-// New returns the job of programs that were compiled already, by rank: all of one
-// request on the ranks of t.
+// New returns the job of compiled programs, by rank: all of one request on the ranks of t.
 func New(t *levels.Topology, all []submodules.Compiled) (*Job, error) {
 	if len(all) != t.Size() {
 		return nil, fmt.Errorf("simulate: programs of %d ranks on a machine of %d", len(all), t.Size())
@@ -99,7 +98,7 @@ func seatOf(p *submodules.Program, s *store) seat {
 // connect finds for each rank and peer how the peer knows that rank. Programs that
 // don't fit together are an error. check is asked from time to time, nil: nobody is.
 func (j *Job) connect(check func() error) error {
-	j.conns = make([][]conn, j.simulated())
+	j.conns = make([][]conn, j.simulatedRanks())
 	index := map[uint64]int32{} // of a conn, by both ranks
 	for i := range j.seats {
 		peers := map[uint64]int32{} // index of a peer, by both ranks
@@ -162,5 +161,5 @@ func ask(check func() error) error {
 // [Compilation.SymmetricJob]; 1: all ranks are simulated.
 func (j *Job) StandsFor() int { return j.symmetry.times() }
 
-// simulated returns how many ranks are simulated: the first ones.
-func (j *Job) simulated() int { return j.topology.Size() / j.symmetry.times() }
+// simulatedRanks returns how many ranks are simulated: the first ones.
+func (j *Job) simulatedRanks() int { return j.topology.Size() / j.symmetry.times() }

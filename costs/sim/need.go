@@ -7,22 +7,22 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Need is what a whole simulation will need, by some of its ranks.
+// Need estimates the needs of a whole simulation from some of its ranks.
 type Need struct {
 	Steps int64 // of all ranks and passes
-	Bytes int64 // of memory that is in use at the same time
+	Bytes int64 // of memory in use at the same time
 	Path  int64 // bytes more for the critical path
 }
 
 // Of a Need.
 const (
-	asked    = 16   // ranks that are looked at
-	inFlight = 0.35 // share of a rank's messages that are on their way at the same time
+	asked    = 16   // ranks to look at
+	inFlight = 0.35 // share of a rank's messages on their way at the same time
 	bulkActs = 5    // of sending and receiving a message against credit, beside the step of the sender
 )
 
-// Need compiles some ranks and says what simulating all would need, if the others are like
-// them. Ranks of equal role share their form.
+// Need compiles some ranks and estimates the needs of simulating all, if the others are like them.
+// Ranks of equal role share their form.
 func (c *Compilation) Need() (n Need, err error) {
 	cut, err := tasks.CutRequest(c.Request, c.Topology, c.Plan)
 	if err != nil {
@@ -33,16 +33,12 @@ func (c *Compilation) Need() (n Need, err error) {
 	store := newStore()
 	var forms, ranks, acts float64 // bytes of forms, bytes and acts of the ranks looked at
 	var steps int64
-	for i, part := range partsOf(cut) {
-		if part == nil {
-			continue
-		}
-		passes := []int64{cut.Passes, 1}[i]
+	for _, p := range partsOf(cut) {
 		for k := range looked {
 			if err := ask(c.Check); err != nil {
 				return n, err
 			}
-			prog, err := c.compileRank(*part, cut.On, levels.Rank(k*size/looked))
+			prog, err := c.compileRank(p.request, cut.On, levels.Rank(k*size/looked))
 			if err != nil {
 				return n, err
 			}
@@ -51,9 +47,9 @@ func (c *Compilation) Need() (n Need, err error) {
 			if store.count > before {
 				forms += s.form.memory()
 			}
-			steps += passes * int64(s.form.len())
+			steps += p.times * int64(s.form.len())
 			ranks += s.memory()
-			acts += float64(passes) * float64(s.form.len()+bulkActs*len(s.form.out.steps))
+			acts += float64(p.times) * float64(s.form.len()+bulkActs*len(s.form.out.steps))
 		}
 	}
 	scale := float64(size) / float64(looked)
@@ -72,7 +68,7 @@ func (f *form) memory() float64 {
 		4*uintptr(cap(f.succ)+cap(f.first)+cap(f.in.start)+cap(f.in.steps)+cap(f.out.start)+cap(f.out.steps)))
 }
 
-// memory is the bytes of what a simulation holds of a rank beside its form.
+// memory is a simulation's bytes of a rank beside its form.
 func (s *seat) memory() float64 {
 	perPeer := 3*4 + unsafe.Sizeof(conn{}) + unsafe.Sizeof(pair{})
 	const perStep = 4 + 1 // pending and flags

@@ -7,9 +7,9 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // What a simulation is thought to need is what it has in use at most, within a factor of 1.5.
@@ -32,14 +32,8 @@ func TestNeed(t *testing.T) {
 		{tasks.Allgather, "64x4", "shape=flat,fs=all,w=1,i=nbc/ring", 64 << 10, false},
 		{tasks.Allgather, "32x4", "shape=flat,fs=all,w=1,i=nbc/ring", 64 << 10, true},
 	} {
-		on, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
-		plan, err := tasks.ParsePlan(test.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, test.topo)
+		plan := tasktest.Plan(t, test.plan)
 		var most int64
 		c := sim.Compilation{Request: tasks.Request{Coll: test.coll, Type: tasks.Float32, Count: test.bytes / 4}, Topology: on, Plan: plan, Registry: all.Submodules()}
 		need, err := c.Need()

@@ -10,9 +10,9 @@ import (
 // ErrAsymmetric is wrapped by errors: the nodes of a request can't stand for each other.
 var ErrAsymmetric = errors.New("the nodes do not all do the same")
 
-// symmetry is how the parts of a machine stand for each other: its nodes, where nothing joins
-// some of them. Part b does what the first one does. Its peers are as many parts away as the
-// first one's. The zero value: there are no such parts.
+// symmetry is how the parts of a machine stand for each other: its nodes, unless a level joins some
+// of them. Part b does the same as the first one. Its peers are as many parts away as the first
+// one's. The zero value: there are no such parts.
 type symmetry struct {
 	parts int32 // equal ones; 0: every rank is simulated
 	ranks int32 // of each part
@@ -22,7 +22,7 @@ type symmetry struct {
 // times returns for how many parts one is simulated.
 func (t symmetry) times() int { return int(max(t.parts, 1)) }
 
-// homesOf returns the ranks of the first part that are simulated for some ranks.
+// homesOf returns the ranks of the first part simulated for some ranks.
 func (t symmetry) homesOf(ranks []int32) []int32 {
 	if t.parts == 0 {
 		return ranks
@@ -34,7 +34,7 @@ func (t symmetry) homesOf(ranks []int32) []int32 {
 	return homes
 }
 
-// seen returns which rank a rank of the first part is to the one that is simulated for peer.
+// seen returns the number by which the stand-in of peer knows a rank of the first part.
 func (t symmetry) seen(rank, peer int32) int32 {
 	if t.parts == 0 {
 		return rank
@@ -46,8 +46,8 @@ func (t symmetry) seen(rank, peer int32) int32 {
 	return part*t.ranks + rank
 }
 
-// moved returns which rank of part b's peers is what one of the first part's is.
-func (t symmetry) moved(peer, b int32) int32 {
+// movePeer returns part b's peer in the place of a peer of the first part.
+func (t symmetry) movePeer(peer, b int32) int32 {
 	part := peer / t.ranks
 	if t.isXor {
 		part ^= b
@@ -57,7 +57,7 @@ func (t symmetry) moved(peer, b int32) int32 {
 	return part*t.ranks + peer%t.ranks
 }
 
-// check complains of a machine or of starts that treat equal parts differently.
+// check complains if a machine or starts treat equal parts differently.
 func (t symmetry) check(m *machine.Machine, seed uint64, starts []Time) error {
 	switch {
 	case t.parts == 0:
@@ -68,7 +68,7 @@ func (t symmetry) check(m *machine.Machine, seed uint64, starts []Time) error {
 	return CheckAlike(m, seed)
 }
 
-// CheckAlike complains of a machine that treats equal nodes differently. The error wraps
+// CheckAlike complains if a machine treats equal nodes differently. The error wraps
 // [ErrAsymmetric].
 func CheckAlike(m *machine.Machine, seed uint64) error {
 	switch {

@@ -7,17 +7,17 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// Piece is a part of the critical path: from Begin to End something held up everything
-// that comes after it. Each piece begins when the one before it ends.
+// Piece is a part of the critical path: from Begin to End something held up everything after it.
+// Each piece begins at the end of the one before it.
 type Piece struct {
 	Cause      Cause
 	Begin, End Time
-	Rank       levels.Rank // on which something was done; of a message the receiver
+	Rank       levels.Rank // of the act; of a message the receiver
 	Pass       int64
-	Step       int32 // which was done; of a message the step that it is for; -1: none
+	Step       int32 // of the act; of a message the receiver's step for it; -1: none
 }
 
-// Cause is what goes on during a piece. The zero value is invalid.
+// Cause is the activity during a piece. The zero value is invalid.
 type Cause uint8
 
 // The causes.
@@ -46,22 +46,22 @@ func (c Cause) String() string {
 	return causeNames[c]
 }
 
-// log is what processors did, and because of what.
+// log is the acts of processors, and their causes.
 type log struct {
-	chunks []*[chunk]act // all full, except the last one: what is there is never copied
+	chunks []*[chunk]act // all full, except the last one: acts are never copied
 	count  int32         // of acts
 	last   []int32       // by rank: its latest act; -1: none
 	ready  [][]trigger   // by rank and step of the running pass
-	finals []trigger     // by rank: what finished it
+	finals []trigger     // by rank: the end of its last act
 }
 
-// act is one thing that a processor did: to execute a step, or to take a message. It
-// has one cause: whatever came last of all that it waited for.
+// act is the execution of a step by a processor, or the taking of a message. It waits for several
+// things and has one cause: the last of these.
 type act struct {
 	begin, end Time
 	cause      trigger
-	came       Time // when the message arrived that is the cause; the cause's time if there is none
-	waited     Time // that message, for wires
+	came       Time // arrival of the message that is the cause; the cause's time without one
+	waited     Time // of that message, for wires
 	latency    Time // of that message
 	rank, step int32
 	pass       int32
@@ -80,8 +80,8 @@ const chunk = 1 << 14
 // at returns an act by its number.
 func (l *log) at(i int32) *act { return &l.chunks[i/chunk][i%chunk] }
 
-// add adds an act and returns its number.
-func (l *log) add(a act) int32 {
+// addAct adds an act and returns its number.
+func (l *log) addAct(a act) int32 {
 	if l.count%chunk == 0 {
 		l.chunks = append(l.chunks, new([chunk]act))
 	}
@@ -98,22 +98,22 @@ func newLog(ranks int) *log {
 	return l
 }
 
-// load makes the first steps of a pass ready.
-func (l *log) load(r *rank) {
+// loadForm makes the first steps of a pass ready.
+func (l *log) loadForm(r *rank) {
 	l.ready[r.id] = sized(l.ready[r.id], r.form.len())
 	for _, id := range r.form.first {
-		l.release(r, id)
+		l.noteReady(r, id)
 	}
 }
 
-// release notes what made a step ready.
-func (l *log) release(r *rank, id int32) { l.ready[r.id][id] = trigger{r.clock, l.last[r.id]} }
+// noteReady notes the cause of a step's becoming ready.
+func (l *log) noteReady(r *rank, id int32) { l.ready[r.id][id] = trigger{r.clock, l.last[r.id]} }
 
-// finish notes what finished a rank.
-func (l *log) finish(r *rank) { l.finals[r.id] = trigger{r.clock, l.last[r.id]} }
+// noteEnd notes the cause of a rank's end.
+func (l *log) noteEnd(r *rank) { l.finals[r.id] = trigger{r.clock, l.last[r.id]} }
 
-// execute opens the act of executing a step.
-func (l *log) execute(r *rank, id int32) {
+// openStep opens the act of executing a step.
+func (l *log) openStep(r *rank, id int32) {
 	what := Handling
 	switch r.form.steps[id].kind {
 	case submodules.CopyStep, submodules.ShareStep:
@@ -122,35 +122,35 @@ func (l *log) execute(r *rank, id int32) {
 		what = Combining
 	}
 	cause := l.ready[r.id][id]
-	l.open(r, act{cause: cause, came: cause.at, step: id, pass: int32(r.pass), what: what})
+	l.openAct(r, act{cause: cause, came: cause.at, step: id, pass: int32(r.pass), what: what})
 }
 
-// hear opens the act of taking a message.
-func (l *log) hear(r *rank, m *message, p *prices) {
+// openMessage opens the act of taking a message.
+func (l *log) openMessage(r *rank, m *message, p *prices) {
 	a := act{cause: trigger{m.cpuEnd, m.by}, came: m.came, waited: m.waited, step: m.step, pass: m.pass, what: Handling}
 	if m.kind != left {
 		a.latency = p.links[r.pairs[m.conn].link].latency
 	}
-	l.open(r, a)
+	l.openAct(r, a)
 }
 
-// open adds an act. If the processor was busy until now, and with something that is more
-// recent than the cause, this is the cause.
-func (l *log) open(r *rank, a act) {
+// openAct adds an act. If the processor was busy until now, with something more recent than the cause,
+// that is the cause.
+func (l *log) openAct(r *rank, a act) {
 	a.rank, a.begin = r.id, r.clock
 	if before := l.last[r.id]; before >= 0 && l.at(before).end == a.begin && a.came < a.begin {
 		a.cause = trigger{a.begin, before}
 		a.came, a.waited, a.latency = a.begin, 0, 0
 	}
-	l.last[r.id] = l.add(a)
+	l.last[r.id] = l.addAct(a)
 }
 
-// close ends the latest act of a rank.
-func (l *log) close(r *rank) { l.at(l.last[r.id]).end = r.clock }
+// closeAct ends the latest act of a rank.
+func (l *log) closeAct(r *rank) { l.at(l.last[r.id]).end = r.clock }
 
-// path returns the chain of causes that leads to the rank that finished last, the lowest
-// one if several did. It begins when a rank starts: starts are by rank, nil if all are 0.
-func (l *log) path(end Time, starts []Time) (all []Piece) {
+// tracePath returns the chain of causes up to the end of the last rank, of several the lowest one. It
+// begins at the start of a rank: starts are by rank, nil if all are 0.
+func (l *log) tracePath(end Time, starts []Time) (all []Piece) {
 	rank := slices.IndexFunc(l.finals, func(t trigger) bool { return t.at == end })
 	t := l.finals[rank]
 	for ; t.act >= 0; t = l.at(t.act).cause {

@@ -20,7 +20,7 @@ type prices struct {
 	step       Time
 	swap       Time // to give a processor to another rank
 	unreadable bool
-	noise      float64 // the most by which something takes longer, as a share; 0: never
+	noise      float64 // how much longer anything takes at most, as a share; 0: never
 }
 
 // linkPrice is a link of a machine.
@@ -29,13 +29,13 @@ type linkPrice struct {
 	isWired            bool // ranks share a wire
 	latency, gap       Time
 	send, recv         Time
-	sendMore, recvMore Time // of a message that goes, or comes, together with others
+	sendMore, recvMore Time // of a message that goes or comes together with others
 	sendByte, recvByte rate
 	wireByte           rate
 	message            int64
 	packet, extra      int64
-	buffer             Time // how long a wire takes for what the kernel queues
-	burst              Time // how long it takes for what passes at once after it was idle
+	buffer             Time // a wire's time for the kernel's queue
+	burst              Time // its time for the bytes of a burst after it was idle
 }
 
 // pricesOf turns a machine's numbers into prices on a topology. Without a seed there is
@@ -45,7 +45,7 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 		limits: flow.NewLimits(m.EagerMax, m.Budget), copy: rate(m.CopyByte * 1000), reduce: rate(m.ReduceByte * 1000),
 		memory: rate(m.MemoryByte * 1000), step: nanoseconds(m.Step), swap: nanoseconds(m.Cores.Switch), unreadable: m.Unreadable,
 	}
-	if !m.Unreadable { // else it lies where all of the node can read it
+	if !m.Unreadable { // else all ranks of the node can read it
 		p.peerCopy, p.peerByte = nanoseconds(m.PeerCopy), rate(m.PeerByte*1000)
 	}
 	if seed != 0 {
@@ -54,7 +54,7 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 	for k := range t.Depth() {
 		level := t.Level(k)
 		l, err := m.Link(level)
-		if err != nil && isUsed(t, k) {
+		if err != nil && t.IsUsed(k) {
 			return p, fmt.Errorf("simulate on %v: %w", t, err)
 		}
 		price := linkPrice{
@@ -73,15 +73,6 @@ func pricesOf(m *machine.Machine, t *levels.Topology, seed uint64) (prices, erro
 		p.links = append(p.links, price)
 	}
 	return p, nil
-}
-
-// isUsed reports whether any two ranks share a domain of level k and none inside it.
-func isUsed(t *levels.Topology, k int) bool {
-	inside := t.Size()
-	if k > 0 {
-		inside = t.Domains(k - 1)
-	}
-	return t.Domains(k) < inside
 }
 
 // onWire returns how long n bytes keep a wire busy.

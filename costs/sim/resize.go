@@ -2,10 +2,10 @@ package sim
 
 import "math/bits"
 
-// Resized returns the job of a request that differs in bytes alone: messages, copies and
-// reductions of to bytes where j has from. Both are more than 0. It is right where all else that was
-// compiled is the same: as many segments and pieces of them, each as long in proportion. What
-// doesn't divide is cut to whole bytes. j stays as it is, and shares what has no lengths.
+// Resized returns the job of a request that differs in bytes alone: messages, copies and reductions
+// have to bytes in place of from. Both are more than 0. It is right if nothing else would be
+// compiled differently: as many segments and pieces of them, each as long in proportion. Lengths
+// are cut to whole bytes. j stays as it is, and shares everything without lengths.
 func (j *Job) Resized(to, from int64) *Job {
 	if to == from || from == 0 {
 		return j
@@ -19,7 +19,7 @@ func (j *Job) Resized(to, from int64) *Job {
 		for r, s := range j.seats[i] {
 			f := known[s.form]
 			if f == nil {
-				f = s.form.resized(uint64(to), uint64(from))
+				f = s.form.resize(uint64(to), uint64(from))
 				known[s.form] = f
 			}
 			s.form = f
@@ -29,8 +29,8 @@ func (j *Job) Resized(to, from int64) *Job {
 	return &k
 }
 
-// resized returns the form with all lengths in proportion.
-func (f *form) resized(to, from uint64) *form {
+// resize returns the form with all lengths in proportion.
+func (f *form) resize(to, from uint64) *form {
 	g := *f
 	g.steps = make([]step, len(f.steps))
 	for i, s := range f.steps {

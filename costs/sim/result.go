@@ -5,13 +5,13 @@ import (
 	"slices"
 )
 
-// Result is what a simulation says.
+// Result is the outcome of a simulation.
 type Result struct {
 	Time  Time    // when the last rank has finished
 	End   []Time  // by rank: when it has finished
 	Busy  []Time  // by rank: how long its processor was busy
 	Links []Link  // in the order of the topology's levels, then by domain
-	Path  []Piece // what decided Time, from the start to the end; nil unless [Options] ask for it
+	Path  []Piece // the critical path, from the start to Time; nil unless [Options] ask for it
 	Counts
 }
 
@@ -30,8 +30,8 @@ type Link struct {
 	Out, In Use
 }
 
-// Use is how much one direction of a link was used. Messages inside a domain are not
-// counted, and none where the machine has no time per byte and no gap.
+// Use is how much one direction of a link was used. Messages inside a domain are not counted, and
+// none if the machine has no time per byte and no gap.
 type Use struct {
 	Messages int64
 	Bytes    int64 // of payload
@@ -39,8 +39,8 @@ type Use struct {
 	Waited   Time  // messages waited for it, all together
 }
 
-// result returns what is known in the end. starts are those of [Options].
-func (e *engine) result(starts []Time) *Result {
+// makeResult returns the outcome. starts are those of [Options].
+func (e *engine) makeResult(starts []Time) *Result {
 	times := e.job.symmetry.times()
 	r := &Result{Counts: e.counts}
 	r.Steps, r.Messages, r.Bytes = r.Steps*int64(times), r.Messages*int64(times), r.Bytes*int64(times)
@@ -59,14 +59,14 @@ func (e *engine) result(starts []Time) *Result {
 		}
 	}
 	if e.log != nil {
-		r.Path = e.log.path(r.Time, starts)
+		r.Path = e.log.tracePath(r.Time, starts)
 	}
 	return r
 }
 
-// stuck says which step the first rank that hasn't finished waits for: programs that
-// don't fit together, or wait for each other.
-func (e *engine) stuck() error {
+// explainStuck names the step of the first unfinished rank: programs don't fit together, or wait for each
+// other.
+func (e *engine) explainStuck() error {
 	for i := range e.ranks {
 		r := &e.ranks[i]
 		if r.end >= 0 {

@@ -11,26 +11,26 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// Options are what a simulation may be told beside programs and machine.
+// Options are the choices of a simulation beside programs and machine.
 type Options struct {
-	// Seed chooses the noise, of which the machine says how much there is. 0: none.
+	// Seed chooses the noise; its size is the machine's. 0: none.
 	Seed uint64
 	// Start is when each rank begins, by rank; 0 or more. nil: all at 0.
 	Start []Time
 	// Path asks for [Result.Path]. It takes about 64 bytes for each step and each message.
 	Path bool
-	// Watch, if not nil, is called at the end of each step, in an order that is the same
-	// for the same input. A rank's steps may be reported ahead of earlier ones of other ranks.
+	// Watch, if not nil, is called at the end of each step, in the same order for the same input. A
+	// rank's steps may be reported ahead of earlier ones of other ranks.
 	Watch func(Event)
 	// Check, if not nil, hears from time to time how many steps have ended. Its error ends
 	// the simulation, and is Run's.
 	Check func(steps int64) error
-	// Limit ends a simulation that takes longer, with [ErrLimit]. 0: it may take any time.
+	// Limit ends a simulation with [ErrLimit] at the first event after it. 0: it may take any time.
 	Limit Time
 }
 
-// ErrLimit is returned for a simulation that would take longer than [Options.Limit], and for a
-// job of more steps than [Compilation] allows.
+// ErrLimit is returned for a simulation with events after [Options.Limit], and for a job of more
+// steps than [Compilation] allows.
 var ErrLimit = errors.New("simulate: it takes longer than the limit")
 
 // checkEvery is how many events lie between two calls of Check: some milliseconds.
@@ -56,21 +56,21 @@ func (j *Job) Run(m *machine.Machine, o Options) (*Result, error) {
 		}
 		switch i := int32(ev.what & (1<<indexBits - 1)); ev.what >> indexBits {
 		case wake:
-			e.wake(&e.ranks[i])
+			e.wakeRank(&e.ranks[i])
 		case depart:
-			e.depart(i)
+			e.departMessage(i)
 		case enter:
-			e.enter(i)
+			e.enterWires(i)
 		case turn:
-			e.turn(&e.wires[int(i)%len(e.wires)][int(i)/len(e.wires)].out)
+			e.takeTurn(&e.wires[int(i)%len(e.wires)][int(i)/len(e.wires)].out)
 		default:
-			e.arrive(i)
+			e.deliverMessage(i)
 		}
 	}
 	if e.left > 0 {
-		return nil, e.stuck()
+		return nil, e.explainStuck()
 	}
-	return e.result(o.Start), nil
+	return e.makeResult(o.Start), nil
 }
 
 func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
@@ -78,7 +78,7 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 	if o.Start != nil && len(o.Start) != t.Size() {
 		return nil, fmt.Errorf("simulate: %d times to start at for %d ranks", len(o.Start), t.Size())
 	}
-	n := j.simulated()
+	n := j.simulatedRanks()
 	e := &engine{job: j, free: -1, left: n, random: o.Seed, ranks: make([]rank, n), nodes: make([]int32, n), memory: make([]Time, t.Nodes())}
 	var err error
 	if e.prices, err = pricesOf(m, t, o.Seed); err != nil {
@@ -115,10 +115,10 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 	return e, nil
 }
 
-// startOrder returns the order of ranks that start at the same time, which decides whose
-// message is the first of those that would arrive together. The order of ranks would be
-// the worst one for some trees in every run, and the best for others. So it is an
-// arbitrary one, the same for the same seed.
+// startOrder returns the order of ranks for starts at the same time. It decides whose message is
+// first where several would arrive together. The order of ranks' numbers would be the worst one for
+// some trees in every run, and the best for others. So it is an arbitrary one, the same for the
+// same seed.
 func startOrder(n int, seed uint64) []int32 {
 	order := make([]int32, n)
 	for i := range order {
@@ -143,7 +143,7 @@ func (e *engine) makePairs(r *rank, t *levels.Topology) {
 	}
 }
 
-// newPair is what a rank knows of another one at the start.
+// newPair returns a rank's knowledge of another one at the start.
 func (e *engine) newPair(me, peer levels.Rank, t *levels.Topology) (p pair) {
 	for t.Domain(me, int(p.link)) != t.Domain(peer, int(p.link)) {
 		p.link++
@@ -177,7 +177,7 @@ func (e *engine) makeWires(t *levels.Topology) {
 	}
 }
 
-// makePools makes the processors that ranks share.
+// makePools makes the shared processors of ranks.
 func (e *engine) makePools(c machine.Cores, t *levels.Topology) {
 	switch {
 	case c.InAll > 0:

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // plain is a machine whose times can be added by hand: in ns, 1000 on the way, 1 a byte,
@@ -48,14 +49,8 @@ func job(t testing.TB, coll tasks.Collective, topo string, bytes int64, plan str
 
 func problem(t testing.TB, coll tasks.Collective, topo string, bytes int64, plan string) (tasks.Request, *levels.Topology, tasks.Plan) {
 	t.Helper()
-	topology, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topology := tasktest.Topology(t, topo)
+	p := tasktest.Plan(t, plan)
 	r := tasks.Request{Coll: coll}
 	if coll.HasData() {
 		r.Type, r.Count = tasks.Uint8, bytes

@@ -9,21 +9,21 @@ import (
 // addresses or on the order of a map.
 type engine struct {
 	job      *Job
-	now      Time // of the event that is being handled
+	now      Time // of the event at hand
 	queue    queue
 	prices   prices
 	ranks    []rank
 	messages []message
-	free     int32 // first message that is not in use, -1: none
+	free     int32 // first unused message, -1: none
 	wires    [][]wirePair
-	domains  [][]int32 // by link and rank: whose wires it uses
-	memory   []Time    // by node: when it has carried all that ranks asked of it
+	domains  [][]int32 // by link and rank: the domain of its wires
+	memory   []Time    // by node: when it has carried everything so far
 	nodes    []int32   // by rank
 	pools    []pool    // of processors; nil: each rank has one
 	random   uint64    // state of the noise; unused without
 	watch    *watch    // nil: nobody watches
 	log      *log      // nil: nobody asked for the critical path
-	left     int       // ranks that have not finished
+	left     int       // unfinished ranks
 	counts   Counts
 }
 
@@ -41,14 +41,14 @@ type rank struct {
 	looks   int32 // how often it has looked for messages; may wrap around
 	hasCore bool  // it has a processor of its pool; only if there are pools
 	isNew   bool  // it has just been given one
-	left    int   // steps of the pass that have not ended
-	fresh   int   // sends on top of ready whose credit has just come: first in, first out
+	left    int   // steps of the pass still to end
+	fresh   int   // sends on top of ready with a credit just come: first in, first out
 	pending []int32
 	flags   []flag
 	ready   []int32 // last in, first out, except fresh
 	waiting []int32 // eager sends without budget
 	early   []int32 // messages for later passes
-	inbox   list    // messages that have come
+	inbox   list    // arrived messages
 	pairs   []pair  // by conn
 	busy    Time    // processor time used
 }
@@ -62,7 +62,7 @@ const (
 	queued                 // it waits for a processor of its pool
 )
 
-// flag is what has happened to a step in this pass, as in package executor.
+// flag is the progress of a step in this pass, as in package executor.
 type flag uint8
 
 const (
@@ -74,20 +74,20 @@ const (
 	ended
 )
 
-// pair is what a rank knows of a conn.
+// pair is a rank's knowledge of a conn.
 type pair struct {
 	flow    flow.Pair
 	lead    flow.Lead // of the running pass
 	link    uint8     // index into prices.links
 	isFar   bool      // of another node
 	spoken  int32     // looks of the rank when it last sent anything to the conn; -1: never
-	unsent  Time      // wire time of bulk that the sender has handed over and no wire has taken
-	drained Time      // when all bulk that wires have taken has left
-	bulk    list      // messages that wait for their turn on the wire
+	unsent  Time      // wire time of bulk handed over by the sender and not yet taken by a wire
+	drained Time      // when all bulk taken by wires has left
+	bulk    list      // messages waiting for their turn on the wire
 }
 
-// message is one that is on its way, or lies in an inbox. Fields are what its sender
-// knows; conn and step are the receiver's.
+// message is one on its way, or in an inbox. Fields are the sender's; conn and step are the
+// receiver's.
 type message struct {
 	bytes  int64
 	cpuEnd Time // when the sender's processor has done all for it
@@ -95,7 +95,7 @@ type message struct {
 	to     int32
 	conn   int32 // of the receiver
 	step   int32 // of the receiver; -1: none
-	own    int32 // step of the sender that ends when it has left; -1: none
+	own    int32 // step of the sender, ended when the message has left; -1: none
 	pass   int32
 	refund int32
 	next   int32 // in a list
@@ -103,17 +103,17 @@ type message struct {
 	isBulk bool
 
 	hasBegun bool  // a part of it has begun on the wires
-	rest     Time  // how long wires will take for what has not begun
-	part     Time  // how long they take for what began last
+	rest     Time  // wires' time for the part still to begin
+	part     Time  // wires' time for the part begun last
 	since    Time  // since when the rest waits for its sender's wire
 	over     Time  // how long its bytes took to come in
 	came     Time  // when it arrived
 	waited   Time  // for wires
 	sent     Time  // when its sender's wire has carried the part
-	by       int32 // what its sender did when it sent it, see log
+	by       int32 // the sender's act of sending it, see log
 }
 
-// messageKind is what a message says, as in package executor.
+// messageKind is the meaning of a message, as in package executor.
 type messageKind uint8
 
 const (
@@ -132,28 +132,28 @@ type list struct{ first, last int32 }
 
 // wire is one direction of a domain.
 type wire struct {
-	free   Time // when it has carried all that has begun, were there no bursts
+	free   Time // when it has carried everything begun, were there no bursts
 	urgent Time // when it has carried all but bulk; urgent <= free
 	Use
 
 	// Only of the direction out:
 	id        int32  // wire d of level k: d·levels + k
-	until     Time   // when it has carried the part that began last
-	backlog   Time   // how long it will take for all that waits for a turn
-	turns     []lane // of each message that waits, the next one first
+	until     Time   // when it has carried the part begun last
+	backlog   Time   // its time for everything waiting for a turn
+	turns     []lane // of each waiting message, the next one first
 	isAwaited bool   // there is a turn event
 }
 
 // lane is one direction of a conn.
 type lane struct {
-	rank int32 // who sends
+	rank int32 // the sender
 	conn int32 // of the sender
 }
 
 type wirePair struct{ out, in wire }
 
-// alloc returns the index of a message that is not in use.
-func (e *engine) alloc() int32 {
+// allocMessage returns the index of an unused message.
+func (e *engine) allocMessage() int32 {
 	if e.free < 0 {
 		e.messages = append(e.messages, message{})
 		return int32(len(e.messages) - 1)
@@ -163,14 +163,14 @@ func (e *engine) alloc() int32 {
 	return i
 }
 
-// drop ends the use of a message.
-func (e *engine) drop(i int32) {
+// dropMessage ends the use of a message.
+func (e *engine) dropMessage(i int32) {
 	e.messages[i].next = e.free
 	e.free = i
 }
 
-// append adds a message to a list.
-func (e *engine) append(l *list, i int32) {
+// appendMessage adds a message to a list.
+func (e *engine) appendMessage(l *list, i int32) {
 	e.messages[i].next = -1
 	if l.first < 0 {
 		l.first = i
@@ -180,21 +180,21 @@ func (e *engine) append(l *list, i int32) {
 	l.last = i
 }
 
-// schedule makes a rank go on when its processor is free.
-func (e *engine) schedule(r *rank) {
+// scheduleRank makes a rank go on when its processor is free.
+func (e *engine) scheduleRank(r *rank) {
 	r.state = scheduled
 	e.queue.push(max(r.clock, e.now), wake, r.id)
 }
 
-// work keeps a rank's processor busy.
-func (e *engine) work(r *rank, d Time) {
-	d = e.stretch(d)
+// keepBusy keeps a rank's processor busy.
+func (e *engine) keepBusy(r *rank, d Time) {
+	d = e.addNoise(d)
 	r.clock += d
 	r.busy += d
 }
 
-// stretch returns a duration with noise.
-func (e *engine) stretch(d Time) Time {
+// addNoise returns a duration with noise.
+func (e *engine) addNoise(d Time) Time {
 	if e.prices.noise == 0 || d == 0 {
 		return d
 	}
@@ -203,8 +203,8 @@ func (e *engine) stretch(d Time) Time {
 	return d + share.of(int64(d))
 }
 
-// golden and mix are the step and the mixing of splitmix64 (Steele, Lea, Flood, OOPSLA
-// 2014): random numbers that are the same everywhere.
+// golden and mix are the step and the mixing of splitmix64 (Steele, Lea, Flood, OOPSLA 2014):
+// random numbers, the same everywhere.
 const golden = 0x9e3779b97f4a7c15
 
 func mix(x uint64) uint64 {
@@ -213,9 +213,9 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// crowds reports whether a step needs the memory of the node, which ranks share: then
-// it must not be simulated ahead of the others.
-func (e *engine) crowds(r *rank, s *step) bool {
+// needsMemory reports whether a step needs the memory of the node. Ranks share that, so the step must
+// not be simulated ahead of the others.
+func (e *engine) needsMemory(r *rank, s *step) bool {
 	if e.prices.memory == 0 || s.bytes == 0 {
 		return false
 	}
@@ -230,10 +230,10 @@ func (e *engine) crowds(r *rank, s *step) bool {
 	return false
 }
 
-// move keeps a rank busy with n bytes that its node's memory carries so many times.
-func (e *engine) move(r *rank, n int64, at rate, times int64) {
+// moveBytes keeps a rank busy with n bytes, carried so many times by its node's memory.
+func (e *engine) moveBytes(r *rank, n int64, at rate, times int64) {
 	begin := r.clock
-	e.work(r, at.of(n))
+	e.keepBusy(r, at.of(n))
 	if e.prices.memory == 0 || n == 0 {
 		return
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// CheckEqual complains of a machine whose nodes can't stand for each other, whatever they do: they
-// are unequal, or ranks are not numbered one node after the other. The error wraps [ErrAsymmetric].
+// CheckEqual complains if a machine's nodes can't stand for each other in any request: they are
+// unequal, or ranks are not numbered one node after the other. The error wraps [ErrAsymmetric].
 func CheckEqual(t *levels.Topology) error {
 	_, err := symmetriesOf(t)
 	return err
@@ -43,16 +43,15 @@ func symmetriesOf(t *levels.Topology) ([]symmetry, error) {
 	return all, nil
 }
 
-// SymmetricJob is [Compilation.Job] of the ranks of the first node alone, which stands for
-// all. It holds as much less, and is simulated in as much less time. Nodes must be equal,
-// numbered one after the other, and do the same: each rank must run the program of the first
-// node's rank at its place, with peers as many nodes further. All ranks are compiled to see
-// that, of large machines those of some nodes. If it isn't so, the error wraps
-// [ErrAsymmetric].
+// SymmetricJob is [Compilation.Job] of the ranks of the first node alone. It stands for all. It
+// holds as much less, and is simulated in as much less time. Nodes must be equal, numbered one
+// after the other, and do the same: each rank must run the program of the first node's rank at its
+// place, with peers as many nodes further. All ranks are compiled to check this, of large machines
+// those of some nodes. If it isn't so, the error wraps [ErrAsymmetric].
 //
-// Results are of the whole machine, but links and the critical path, which are of the first
-// node, and nothing watches other ranks. Times differ from those of a whole simulation in
-// this: of what happens at the same time, the same comes first on each node.
+// Results are of the whole machine, but links and the critical path are of the first node, and
+// nothing watches other ranks. Times differ from those of a whole simulation in this: of several
+// events at the same time, the same one comes first on each node.
 func (c *Compilation) SymmetricJob() (*Job, error) {
 	ways, err := symmetriesOf(c.Topology)
 	switch {
@@ -75,21 +74,17 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 	if c.Trusting {
 		isLeft = func(rank levels.Rank) bool { return int32(rank) > size && int(rank) < c.Topology.Size()-1 }
 	}
-	for i, part := range partsOf(cut) {
-		if part == nil {
-			continue
-		}
-		times := []int64{cut.Passes, 1}[i]
-		err := c.eachSeat(*part, cut.On, store, isLeft, func(rank levels.Rank, s seat, _ int) error {
+	for _, p := range partsOf(cut) {
+		err := c.eachSeat(p.request, cut.On, store, isLeft, func(rank levels.Rank, s seat, _ int) error {
 			b, at := int32(rank)/size, int32(rank)%size
 			if b == 0 {
-				steps += times * int64(s.form.len())
-				j.seats[i] = append(j.seats[i], s)
+				steps += p.times * int64(s.form.len())
+				j.seats[p.index] = append(j.seats[p.index], s)
 			}
 			if err := c.checkWork(steps); err != nil || b == 0 {
 				return err
 			}
-			first := &j.seats[i][at]
+			first := &j.seats[p.index][at]
 			ways = slices.DeleteFunc(ways, func(t symmetry) bool { return !t.isLike(&s, first, b) })
 			if len(ways) == 0 {
 				return fmt.Errorf("rank %d does not do what rank %d does on the first node: %w", rank, at, ErrAsymmetric)
@@ -107,20 +102,20 @@ func (c *Compilation) SymmetricJob() (*Job, error) {
 // allCompared is up to how many ranks of a machine all are compared.
 const allCompared = 512
 
-// isCompared reports whether part b is compared with the first. Of a large machine those are
-// that all others follow from: one part further gives every distance, powers of two every
-// xor. The last part shows what happens at the end.
+// isCompared reports whether part b is compared with the first. On a large machine few parts are
+// enough: one part further gives every distance, powers of two every xor. The last part shows the
+// end.
 func (t symmetry) isCompared(b int32) bool {
 	return t.parts*t.ranks <= allCompared || b&(b-1) == 0 || b == t.parts-1
 }
 
-// isLike reports whether a seat of part b is what first is in the first part.
+// isLike reports whether a seat of part b does the same as first in the first part.
 func (t symmetry) isLike(s, first *seat, b int32) bool {
 	if s.form != first.form || len(s.ranks) != len(first.ranks) {
 		return false
 	}
 	for i, peer := range first.ranks {
-		if s.ranks[i] != t.moved(peer, b) {
+		if s.ranks[i] != t.movePeer(peer, b) {
 			return false
 		}
 	}

@@ -2,6 +2,9 @@ package sim_test
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
@@ -99,5 +102,68 @@ func TestMostWork(t *testing.T) {
 	part := sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules(), Most: whole.Compiled()}
 	if _, err := part.Job(); !errors.Is(err, sim.ErrLimit) || part.Compiled() > whole.Compiled()/10 {
 		t.Errorf("%v after %d of %d steps", err, part.Compiled(), whole.Compiled())
+	}
+}
+
+// One node stands for all on a machine that treats them alike. What would treat them differently is refused,
+// and simulated of all ranks.
+func TestStandsFor(t *testing.T) {
+	r, on, p := problem(t, tasks.Alltoall, "8x3", 4<<10, "shape=flat,fs=all,w=1,i=nbc/bruck")
+	c := sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules()}
+	whole, err := c.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := c.SymmetricJob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if whole.StandsFor() != 1 || one.StandsFor() != 8 || sim.CheckEqual(on) != nil {
+		t.Errorf("a rank stands for %d of 8 nodes, and for %d in the whole job; %v", one.StandsFor(), whole.StandsFor(), sim.CheckEqual(on))
+	}
+	noisy, shared := machine.Assumed(), machine.Assumed()
+	noisy.Noise, shared.Cores.InAll = 0.1, 4
+	for _, test := range []struct {
+		m    *machine.Machine
+		o    sim.Options
+		want string // of the error; empty: it is simulated
+	}{
+		{noisy, sim.Options{}, ""},
+		{noisy, sim.Options{Seed: 1}, "noise is another one on each node"},
+		{shared, sim.Options{}, "all nodes share processors"},
+		{machine.Assumed(), sim.Options{Start: make([]sim.Time, 24)}, "ranks begin at given times"},
+	} {
+		if _, err := whole.Run(test.m, test.o); err != nil {
+			t.Errorf("all ranks: %v", err)
+		}
+		if _, err := one.Run(test.m, test.o); errors.Is(err, sim.ErrAsymmetric) != (test.want != "") || !strings.Contains(fmt.Sprint(err), test.want) {
+			t.Errorf("%v, want %q", err, test.want)
+		}
+	}
+}
+
+// Who trusts that nodes are equal compiles two ranks of other nodes, and gets the same job.
+func TestTrusting(t *testing.T) {
+	r, on, p := problem(t, tasks.Alltoall, "16x4", 4<<10, "shape=flat,fs=all,w=1,i=nbc/bruck")
+	jobOf := func(c *sim.Compilation) *sim.Job {
+		j, err := c.SymmetricJob()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	whole := sim.Compilation{Request: r, Topology: on, Plan: p, Registry: all.Submodules()}
+	part := whole
+	part.Trusting = true
+	want, err := jobOf(&whole).Run(machine.Assumed(), sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := jobOf(&part).Run(machine.Assumed(), sim.Options{})
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("trusting %v, %v; else %v", got, err, want)
+	}
+	if each := whole.Compiled() / 64; part.Compiled() != 6*each {
+		t.Errorf("%d steps are compiled, want those of 4+2 ranks of 64, which have %d", part.Compiled(), whole.Compiled())
 	}
 }

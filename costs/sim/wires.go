@@ -1,9 +1,9 @@
 package sim
 
-// launch sends a message from a rank's processor on its way, and keeps the processor
+// launchMessage sends a message from a rank's processor on its way, and keeps the processor
 // busy with it. It reports whether all its bytes have left for the kernel: if not, the
 // message's own step ends later.
-func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
+func (e *engine) launchMessage(r *rank, c int32, m message) (gone bool) {
 	p := &r.pairs[c]
 	to := &e.job.conns[r.id][c]
 	l := &e.prices.links[p.link]
@@ -13,23 +13,23 @@ func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
 		send = l.sendMore
 	}
 	p.spoken = r.looks
-	head := r.clock + e.stretch(send+l.sendByte.of(l.head(m.bytes)))
+	head := r.clock + e.addNoise(send+l.sendByte.of(l.head(m.bytes)))
 	if !p.isFar && m.isBulk && l.sendByte > 0 {
-		e.work(r, send)
-		e.move(r, m.bytes, l.sendByte, 2)
+		e.keepBusy(r, send)
+		e.moveBytes(r, m.bytes, l.sendByte, 2)
 	} else {
-		e.work(r, send+l.sendByte.of(m.bytes))
+		e.keepBusy(r, send+l.sendByte.of(m.bytes))
 	}
 	m.cpuEnd = r.clock
 	if e.log != nil {
 		m.by = e.log.last[r.id]
 	}
 	e.counts.Messages++
-	i := e.alloc()
+	i := e.allocMessage()
 	if !l.isWired {
 		m.own = -1
 		e.messages[i] = m
-		e.queue.push(m.cpuEnd+e.stretch(l.latency), arrive, i)
+		e.queue.push(m.cpuEnd+e.addNoise(l.latency), arrive, i)
 		return true
 	}
 	if m.isBulk {
@@ -46,16 +46,16 @@ func (e *engine) launch(r *rank, c int32, m message) (gone bool) {
 	if at := min(head, m.cpuEnd); at > e.now {
 		e.queue.push(at, depart, i)
 	} else {
-		e.depart(i)
+		e.departMessage(i)
 	}
 	return gone
 }
 
-// depart gives a message to its sender's wire. Bulk waits for its turn, others only for
-// others, and for what the kernel may have queued.
-func (e *engine) depart(i int32) {
+// departMessage gives a message to its sender's wire. Bulk waits for its turn, others only for others, and
+// for the kernel's queue.
+func (e *engine) departMessage(i int32) {
 	m := &e.messages[i]
-	sender := e.sender(m)
+	sender := e.senderOf(m)
 	w := &e.wires[sender.link][e.domains[sender.link][m.from]].out
 	l := &e.prices.links[sender.link]
 	whole := l.onWire(m.bytes)
@@ -65,8 +65,8 @@ func (e *engine) depart(i int32) {
 		m.rest, m.since = whole, e.now
 		w.backlog += whole
 		w.turns = append(w.turns, lane{m.from, e.job.conns[m.to][m.conn].back})
-		e.append(&sender.bulk, i)
-		e.await(w)
+		e.appendMessage(&sender.bulk, i)
+		e.awaitTurn(w)
 		return
 	}
 	begin := max(min(max(e.now, w.free+w.backlog-l.burst), e.now+l.buffer), w.urgent)
@@ -74,47 +74,46 @@ func (e *engine) depart(i int32) {
 	w.urgent = m.sent
 	w.free = max(w.free, e.now) + whole
 	w.Busy += whole
-	e.delay(w, m, begin-e.now)
+	e.noteDelay(w, m, begin-e.now)
 	if begin > e.now {
 		e.queue.push(begin, enter, i)
 		return
 	}
-	e.enter(i)
+	e.enterWires(i)
 }
 
-// sender returns what the sender of a message knows of its conn.
-func (e *engine) sender(m *message) *pair {
+// senderOf returns the knowledge of a message's sender of its conn.
+func (e *engine) senderOf(m *message) *pair {
 	return &e.ranks[m.from].pairs[e.job.conns[m.to][m.conn].back]
 }
 
-// delay notes for how long a message has waited for a wire.
-func (e *engine) delay(w *wire, m *message, d Time) {
+// noteDelay notes for how long a message has waited for a wire.
+func (e *engine) noteDelay(w *wire, m *message, d Time) {
 	w.Waited += d
 	m.waited += d
 }
 
-// pass returns for how long something keeps a wire busy that it would carry in whole: less
-// than that if the wire has been idle, and lets a burst pass.
+// pass returns how long a wire is busy with something of a whole time: less than that if the wire
+// has been idle, and lets a burst pass.
 func (l *linkPrice) pass(w *wire, now, whole Time) Time {
 	return max(0, whole-max(0, min(l.burst, now+l.burst-w.free)))
 }
 
-// await lets bulk have a turn on a wire as soon as it is free.
-func (e *engine) await(w *wire) {
+// awaitTurn lets bulk have a turn on a wire as soon as it is free.
+func (e *engine) awaitTurn(w *wire) {
 	switch {
 	case w.isAwaited:
 	case w.until > e.now:
 		w.isAwaited = true
 		e.queue.push(w.until, turn, w.id)
 	default:
-		e.turn(w)
+		e.takeTurn(w)
 	}
 }
 
-// turn puts a part of the bulk that is next on a wire, if there is any. What is left of the
-// message waits behind the others, as connections share a network. Those of one conn stay in
-// their order.
-func (e *engine) turn(w *wire) {
+// takeTurn puts a part of the next bulk on a wire, if there is any. The rest of the message waits
+// behind the others, as connections share a network. Those of one conn stay in their order.
+func (e *engine) takeTurn(w *wire) {
 	w.isAwaited = false
 	if len(w.turns) == 0 {
 		return
@@ -123,7 +122,7 @@ func (e *engine) turn(w *wire) {
 	sender := &e.ranks[next.rank].pairs[next.conn]
 	l := &e.prices.links[sender.link]
 	if w.until = max(w.until, w.free-l.burst); w.until > e.now {
-		e.await(w)
+		e.awaitTurn(w)
 		return
 	}
 	w.turns = w.turns[1:]
@@ -135,7 +134,7 @@ func (e *engine) turn(w *wire) {
 	}
 	m.rest -= m.part
 	w.backlog -= m.part
-	e.delay(w, m, e.now-m.since)
+	e.noteDelay(w, m, e.now-m.since)
 	m.sent = e.now + l.pass(w, e.now, m.part)
 	m.since, w.until = m.sent, m.sent
 	w.free = max(w.free, e.now) + m.part
@@ -145,22 +144,22 @@ func (e *engine) turn(w *wire) {
 	} else {
 		w.turns = append(w.turns, next)
 	}
-	e.enter(i)
+	e.enterWires(i)
 	if len(w.turns) > 0 {
-		e.await(w) // now, perhaps: a burst takes no time
+		e.awaitTurn(w) // now, perhaps: a burst takes no time
 	}
 }
 
-// leastPart is how much of a message a wire carries at least before it is another one's
-// turn, in bytes: about what a socket has in a device's queue. fewestParts is in how many parts a
-// wire carries what waits for it, at least: more are more exact, and slower.
+// leastPart is how much of a message a wire carries at least before it is another one's turn, in
+// bytes: about a socket's part of a device's queue. fewestParts is the least number of parts of all
+// bulk waiting for a wire: more are more exact, and slower.
 const (
 	leastPart   = 128 << 10
 	fewestParts = 32
 )
 
-// enter gives the part of a message that begins on its sender's wire to its receiver's.
-func (e *engine) enter(i int32) {
+// enterWires gives the part of a message on its sender's wire to its receiver's.
+func (e *engine) enterWires(i int32) {
 	m := &e.messages[i]
 	receiver := &e.ranks[m.to].pairs[m.conn]
 	k := receiver.link
@@ -174,10 +173,10 @@ func (e *engine) enter(i int32) {
 	}
 	w.free = max(w.free, begin) + m.part
 	w.Busy += m.part
-	e.delay(w, m, begin-e.now)
+	e.noteDelay(w, m, begin-e.now)
 	end := max(begin+takes, m.sent)
 	if m.isBulk {
-		sender := e.sender(m)
+		sender := e.senderOf(m)
 		sender.unsent -= m.part
 		sender.drained = max(sender.drained, end)
 	}
@@ -191,10 +190,10 @@ func (e *engine) enter(i int32) {
 	w.Bytes += m.bytes
 	end = max(end, m.cpuEnd)
 	m.over += end
-	e.queue.push(end+e.stretch(l.latency), arrive, i)
+	e.queue.push(end+e.addNoise(l.latency), arrive, i)
 	if m.own >= 0 {
 		note, at := message{kind: left, to: m.from, step: m.own, pass: m.pass, by: m.by, cpuEnd: m.cpuEnd}, max(m.cpuEnd, end-l.buffer)
-		j := e.alloc() // which may move messages
+		j := e.allocMessage() // this may move messages
 		e.messages[j] = note
 		e.queue.push(at, arrive, j)
 	}
