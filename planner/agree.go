@@ -2,12 +2,10 @@ package planner
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels/join"
@@ -18,17 +16,17 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// announcement is what rank 0 tells all ranks of a job when they join.
+// announcement is rank 0's message to all ranks of a job when they join.
 type announcement struct {
 	Plan       string `json:"plan"`
 	PlanOrigin string `json:"plan_origin"`
-	Table      int    `json:"table"`      // bytes of the decision table, which follows; 0: none
-	From       string `json:"from"`       // where it is from
-	Rules      int    `json:"rules"`      // bytes of rules, which follow the table; 0: none
-	RulesFrom  string `json:"rules_from"` // where they are from
+	Table      int    `json:"table"`      // bytes of the decision table behind this; 0: none
+	From       string `json:"from"`       // of the table, such as a file
+	Rules      int    `json:"rules"`      // bytes of rules behind the table; 0: none
+	RulesFrom  string `json:"rules_from"` // of the rules, such as a file
 	Links      string `json:"links"`      // see [Options.Links]
 	Machine    []byte `json:"machine"`    // a machine's file; empty: none
-	MachineOf  string `json:"machine_of"` // where it is from
+	MachineOf  string `json:"machine_of"` // of the machine, such as a file
 	Measure    bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
 	Check      bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
 	Error      string `json:"error"`      // why rank 0 can't join
@@ -37,9 +35,8 @@ type announcement struct {
 	Uniform    bool   `json:"uniform"`    // see [Options.Uniform]
 }
 
-// agree makes what rank 0 was told to use known to all ranks: its plans, and how
-// large its table is. What other ranks were told doesn't matter; they don't even
-// read their tables.
+// agree makes rank 0's settings known to all ranks: its plans, and the size of its
+// table. Other ranks' settings don't matter; they don't even read their tables.
 func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s announcement, data []byte, err error) {
 	var mine []byte
 	if job.Rank == 0 {
@@ -73,7 +70,7 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
 	s.Plan, s.PlanOrigin = o.planText()
 	s.Job, s.Uniform = drawName(), o.Uniform
-	s.Links = cmp.Or(o.Links, os.Getenv(LinksVariable))
+	s.Links = o.linksName()
 	t, err := o.tableOn(job, reg)
 	if err == nil {
 		s.Tries, err = o.effort()
@@ -95,7 +92,7 @@ func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announceme
 	return s, data
 }
 
-// announceRules adds rank 0's rules, and their text to what all ranks get.
+// announceRules adds rank 0's rules, with their text at the end of data.
 func (o *Options) announceRules(s *announcement, data []byte, reg submodules.Registry) ([]byte, error) {
 	b, err := o.rules(reg)
 	if err != nil || b == nil {
@@ -117,7 +114,7 @@ func (o *Options) announceMachine(s *announcement, job *join.Job) error {
 	return err
 }
 
-// machineSource returns what rank 0 announces of the machine, for a topology. A file to keep
+// machineSource returns the machine announced by rank 0, for a topology. A file to keep
 // it in is rank 0's own matter.
 func (s *announcement) machineSource(o *Options, job *join.Job) (from machineSource, err error) {
 	if job.Rank == 0 {
@@ -134,34 +131,31 @@ func (s *announcement) machineSource(o *Options, job *join.Job) (from machineSou
 	return from, err
 }
 
-// share sends rank 0's table and rules to all ranks of a communicator that nothing else has
-// been started on.
-func (c *Comm) share(ctx context.Context, s announcement, data []byte) error {
+// share lets all ranks have rank 0's table and rules. It is the first call of a communicator.
+func (p *policy) share(ctx context.Context, b *base, s announcement, data []byte) error {
 	if s.Table+s.Rules == 0 {
 		return nil
 	}
-	if c.Rank() != 0 {
+	if b.comm.Rank() != 0 {
 		data = make([]byte, s.Table+s.Rules)
 	}
-	col, err := c.internal(tasks.Request{Coll: tasks.Bcast, Count: int64(len(data)), Type: tasks.Uint8}, tableCall, data)
-	if err == nil {
-		err = col.Run(ctx)
-	}
-	if err != nil {
+	r := tasks.Request{Coll: tasks.Bcast, Count: int64(len(data)), Type: tasks.Uint8}
+	if err := b.runInternal(ctx, r, tableCall, data); err != nil {
 		return fmt.Errorf("share rank 0's decision table and rules: %w", err)
 	}
 	if s.Table > 0 {
-		t, err := table.Parse(s.From+" of rank 0", bytes.TrimSpace(data[:s.Table]), c.registry)
+		t, err := table.Parse(s.From+" of rank 0", bytes.TrimSpace(data[:s.Table]), b.registry)
 		if err != nil {
 			return err
 		}
-		c.table = &choose.Table{Table: t, Origin: s.From + " of rank 0"}
+		p.table = &choose.Table{Table: t, Origin: s.From + " of rank 0"}
 	}
 	if s.Rules > 0 {
-		if c.rules, err = parseRules(s.RulesFrom+" of rank 0", string(data[s.Table:]), c.registry); err != nil {
+		rules, err := parseRules(s.RulesFrom+" of rank 0", string(data[s.Table:]), b.registry)
+		if err != nil {
 			return err
 		}
+		p.rules = rules
 	}
-	c.memo = &memo{} // the decision for sending it was made without it
 	return nil
 }

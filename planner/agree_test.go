@@ -4,15 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,28 +18,7 @@ import (
 // error.
 func joinWith(t *testing.T, perNode int, options ...*planner.Options) ([]*planner.Comm, []error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	comms, errs := make([]*planner.Comm, len(options)), make([]error, len(options))
-	var g errgroup.Group
-	for r, o := range options {
-		g.Go(func() error {
-			cfg := join.Config{
-				Rank: levels.Rank(r), Size: len(options), Rendezvous: []string{l.Addr().String()},
-				Secret: "a test", Node: fmt.Sprintf("node%d", r/perNode),
-			}
-			if r == 0 {
-				cfg.Listener = l
-			}
-			comms[r], errs[r] = planner.JoinAs(ctx, cfg, o)
-			return nil
-		})
-	}
-	return comms, append(errs, g.Wait())[:len(options)]
+	return tryJoin(t, len(options), func(r int) *planner.Options { return options[r] }, onNodes(perNode))
 }
 
 // Rank 0's name of the links holds for all ranks; goroutine ranks without any share memory.
@@ -61,10 +35,7 @@ func TestLinksAreNamed(t *testing.T) {
 	}
 	for variable, want := range map[string]string{"": table.SharedMemory, "40gbit": "40gbit"} {
 		t.Setenv(planner.LinksVariable, variable)
-		local, err := planner.Local("2x2", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		local := localComms(t, "2x2", nil)
 		if got := local[0].Links(); got != want {
 			t.Errorf("%s=%q: links %q, want %q", planner.LinksVariable, variable, got, want)
 		}
@@ -81,10 +52,7 @@ func TestTableIsAgreed(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
-	local, err := planner.Local("2x2", &planner.Options{Table: recordedFile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := localComms(t, "2x2", &planner.Options{Table: recordedFile})
 	defer closeComms(local)
 	for _, r := range tasktest.Requests("bcast,allreduce,gather", 64, 5000, 1<<20) {
 		want, err := local[0].Decide(r)
@@ -121,9 +89,7 @@ func TestTableIsAgreed(t *testing.T) {
 func TestTableRefusedByAll(t *testing.T) {
 	comms, errs := joinWith(t, 2, &planner.Options{TableData: []byte("{\n]")}, nil, nil)
 	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "Options.TableData:2: ") {
-			t.Errorf("rank %d: %v", rank, err)
-		}
+		wantError(t, fmt.Sprint("rank ", rank), err, "Options.TableData:2: ")
 		if comms[rank] != nil {
 			t.Errorf("rank %d has joined", rank)
 		}
@@ -154,10 +120,7 @@ func TestTableFromEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "2x2")
 	want, byTable, err := planner.DecideBy(recorded(t), r, on)
 	if err != nil || !byTable || len(plans) != 2 || !plans[0].Equal(want) || !plans[1].Equal(want) {
 		t.Errorf("decided %v, the table says %v (%v, %v)", plans, want, byTable, err)
@@ -182,10 +145,7 @@ func tableFile(t *testing.T) []byte {
 
 // A decision that was made before costs no memory.
 func TestDecideAllocatesNothing(t *testing.T) {
-	comms, err := planner.Local("2x2", &planner.Options{Table: recordedFile})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2x2", &planner.Options{Table: recordedFile})
 	defer closeComms(comms)
 	all := tasktest.Requests("bcast,allreduce", 64, 5000)
 	i := 0

@@ -8,11 +8,10 @@ import (
 
 // Alltoall prepares giving each rank its block of every rank's send: block i of send goes
 // to rank i, and block i of recv comes from rank i. send and recv have a block for each
-// rank, all of the same length on all ranks. They may be the same slice (in place): what
-// comes from a rank then takes the place of what went to it. They must not overlap
-// otherwise.
+// rank, all of the same length on all ranks. They may be the same slice (in place): the
+// block from a rank then replaces the block to it. They must not overlap otherwise.
 func Alltoall[T any](c *Comm, send, recv []T) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Alltoall}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Alltoall}, noRoot, send, recv)
 }
 
 // AlltoallNow is [Alltoall] and a run in one call.

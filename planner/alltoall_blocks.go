@@ -8,16 +8,16 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// AlltoallBlocksNow gives each rank a block of any length, and returns what each rank
-// has given this one: blocks[i] goes to rank i, and the i-th result is from rank i. A
-// block may be empty or nil. It is [AlltoallvNow] for a rank that doesn't know what it gets:
+// AlltoallBlocksNow gives each rank a block of any length, and returns the blocks given
+// to this one: blocks[i] goes to rank i, and the i-th result is from rank i. A
+// block may be empty or nil. It is [AlltoallvNow] for a rank without knowledge of the counts it gets:
 // the ranks tell each other, on each call.
 //
 // All ranks must call it, or AlltoallvNow, at the same time. The results are new memory,
 // one piece for all of them, and blocks stay as they are. It takes one block for each rank,
-// and at most [tasks.MaxMatrix] ranks; blocks of one rank that can't be are an error on all.
+// and at most [tasks.MaxMatrix] ranks; wrong blocks of one rank are an error on all.
 func AlltoallBlocksNow[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("alltoallv: %w", err)
 	}
 	mine, wrong := pairCounts{open: true}, error(nil)
@@ -33,9 +33,9 @@ func AlltoallBlocksNow[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T
 	}
 	recv := make([]T, r.Matrix.Gets(c.Rank()))
 	got := blocksOf(recv, r.Matrix, c.Rank())
-	r, from, to, err := untype(c, r, noRoot, slices.Concat(blocks...), recv)
+	r, from, to, err := requestOf(c, r, noRoot, slices.Concat(blocks...), recv)
 	if err == nil {
-		err = c.now(ctx, r, from, to)
+		err = c.runNow(ctx, r, from, to)
 	}
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func AlltoallBlocksNow[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T
 	return got, nil
 }
 
-// blocksOf cuts what a rank gets into what it gets of each.
+// blocksOf cuts the elements for rank me into blocks by their senders.
 func blocksOf[T any](recv []T, counts tasks.Matrix, me int) [][]T {
 	all := make([][]T, counts.Len())
 	for from := range all {

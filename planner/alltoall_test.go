@@ -4,8 +4,9 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // An alltoall's memory does not grow with the message: apart it needs at most three windows
@@ -13,13 +14,10 @@ import (
 // each of up to 16 partners in the node and of 16 elsewhere.
 func TestAlltoallMemory(t *testing.T) {
 	for _, spec := range []string{"1x4", "4x1", "4x2", "24x2"} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		for _, inPlace := range []bool{false, true} {
 			r := tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, InPlace: inPlace, Count: 8 << 20 / 4}
-			p, _ := rule.Choose(r, on, tasks.Plan{})
+			p, _ := builtin.Choose(r, on, tasks.Plan{})
 			for _, rank := range []levels.Rank{0, levels.Rank(on.Size() - 1)} {
 				partners := int64(min(on.Size()-1, 17))
 				needs, most := memoryOf(t, r, on, p, rank), 3*int64(p.Window)*p.Segment*partners

@@ -10,19 +10,19 @@ import (
 	"github.com/tierflow/tierflow/executor"
 )
 
-// asked is when the launcher's questions began to be answered.
-var asked sync.Once
+// answering starts answering the launcher's questions, once.
+var answering sync.Once
 
 // answerLauncher prints the states of this process's ranks to standard error whenever the
-// launcher asks, and keeps their traces: for each byte from the descriptor that it has handed on. It goes on until
-// the process ends.
+// launcher asks, and keeps their traces. Each byte from the launcher's descriptor is a question.
+// It goes on until the process ends.
 func answerLauncher() {
-	asked.Do(func() {
+	answering.Do(func() {
 		fd, err := strconv.Atoi(os.Getenv(StateVariable))
 		if err != nil || fd < 3 {
 			return
 		}
-		_ = os.Unsetenv(StateVariable) // what this process starts is not asked
+		_ = os.Unsetenv(StateVariable) // children of this process are not asked
 		var kind syscall.Stat_t
 		if syscall.Fstat(fd, &kind) != nil || kind.Mode&syscall.S_IFMT != syscall.S_IFIFO {
 			return // somebody between the launcher and this process has closed it

@@ -10,9 +10,9 @@ import (
 )
 
 // Any reports on all ranks whether yes was true on one of them. All ranks must call
-// it; a search asks so whether to end.
+// it; a search may ask so whether to end.
 func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return false, fmt.Errorf("any: %w", err)
 	}
 	votes := []int32{0}
@@ -20,18 +20,15 @@ func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
 		votes[0] = 1
 	}
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int32, Op: tasks.Max, InPlace: true}
-	col, err := c.internal(r, anyCall, asBytes(votes))
-	if err == nil {
-		err = col.Run(ctx)
-	}
+	err := c.runInternal(ctx, r, anyCall, asBytes(votes))
 	return err == nil && votes[0] > 0, err
 }
 
 // Under returns the executor's communicator and the registry of submodules behind c,
-// for packages that run programs of their own. A communicator that no function of this
-// package has made is an error.
+// for packages with programs of their own. It is an error if no function of this
+// package made c.
 func (c *Comm) Under() (*executor.Comm, submodules.Registry, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return nil, nil, err
 	}
 	return c.comm, c.registry, nil

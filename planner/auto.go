@@ -18,16 +18,16 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// maxKept is how many files of a kind are kept: whoever writes one more removes the oldest.
+// maxKept is how many files of a kind are kept. Writing one more removes the oldest.
 const maxKept = 64
 
-// What jobs keep in the user's cache folder, by kind.
+// Kinds of files kept in the user's cache folder.
 const (
 	KeptMachines = "machines"
 	KeptTables   = "tables"
 )
 
-// KeptFolder returns the folder where jobs keep what they have measured, [KeptMachines] or
+// KeptFolder returns the folder of measurements kept by jobs, [KeptMachines] or
 // [KeptTables]. Without a home it is an error.
 func KeptFolder(kind string) (string, error) {
 	base, err := os.UserCacheDir()
@@ -37,9 +37,8 @@ func KeptFolder(kind string) (string, error) {
 	return filepath.Join(base, "tierflow", kind), nil
 }
 
-// keptFile returns the file in which rank 0 keeps something of a job: one for the same nodes,
-// placement, congestion control and TLS. what is more that must be the same. Empty: there is no
-// place for it.
+// keptFile returns rank 0's file for measurements of a job. Jobs with the same nodes, placement,
+// congestion control, TLS and text in what share one. Empty: there is no place for it.
 func keptFile(kind string, job *join.Job, congestion, what string) string {
 	folder, err := KeptFolder(kind)
 	if err != nil {
@@ -55,25 +54,25 @@ func keptFile(kind string, job *join.Job, congestion, what string) string {
 	return filepath.Join(folder, hex.EncodeToString(h.Sum(nil)[:12])+".json")
 }
 
-// keptMachine returns the file in which rank 0 keeps the machine of a job.
+// keptMachine returns rank 0's file for the machine of a job.
 func keptMachine(job *join.Job, congestion string) string {
 	return keptFile(KeptMachines, job, congestion, fmt.Sprintf("machine %d of probe %d", machine.Version, probeVersion))
 }
 
-// keptTable returns the file where rank 0 looks for a table. Of other links it is another one.
+// keptTable returns rank 0's file for the table of a job. Other links have another one.
 func (o *Options) keptTable(job *join.Job) string {
-	return keptFile(KeptTables, job, o.congestion(), fmt.Sprintf("table %d over %q", table.Version, cmp.Or(o.Links, os.Getenv(LinksVariable))))
+	return keptFile(KeptTables, job, o.congestion(), fmt.Sprintf("table %d over %q", table.Version, o.linksName()))
 }
 
-// remembers reports whether a job without a table looks for one that was kept, and keeps what it
-// tries: unless it was told what to decide by.
+// remembers reports whether a job looks for a kept table, and keeps the results of its trials: unless
+// the options or the environment name a table or a machine.
 func (o *Options) remembers() bool {
 	s, err := o.machineSource()
 	return err == nil && s.auto && o.Table == "" && o.TableData == nil && os.Getenv(TableVariable) == ""
 }
 
-// tableOn is table for a job: what is kept of its ranks if nothing else is said. One that can't
-// be read is as if there were none.
+// tableOn is table for a job: if nothing names one, it is the table kept for the same ranks. A kept
+// table that can't be read is ignored.
 func (o *Options) tableOn(job *join.Job, reg submodules.Registry) (*choose.Table, error) {
 	if t, err := o.table(reg); err != nil || t != nil || !o.remembers() {
 		return t, err
@@ -86,11 +85,11 @@ func (o *Options) tableOn(job *join.Job, reg submodules.Registry) (*choose.Table
 	return &choose.Table{Table: t, Origin: name}, nil
 }
 
-// probeVersion changes with what is measured, so that no machine of an older way is read.
+// probeVersion changes with the way of measuring: no machine of an older way is read.
 const probeVersion = 2
 
-// onJob completes what is to be done if nothing was said: ranks of several nodes use the machine
-// that is kept of them, or measure one. What is kept and can't be read is measured again.
+// onJob completes [MachineAuto]: ranks of several nodes use their kept machine, or measure one. A kept
+// machine that can't be read is measured again.
 func (s machineSource) onJob(job *join.Job, congestion string) machineSource {
 	if !s.auto || job.Topology.Nodes() < 2 {
 		return s
@@ -131,21 +130,21 @@ func keepFile(name string, data []byte) (err error) {
 	return nil
 }
 
-// dropOldest removes the oldest files of a folder. Another job may do the same: what is gone
-// already is no error.
+// dropOldest removes the oldest files of a folder. Another job may do the same: a file already gone
+// is no error.
 func dropOldest(folder string) {
 	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	if err != nil || len(names) <= maxKept {
 		return
 	}
-	age := func(name string) int64 {
+	changed := func(name string) int64 {
 		info, err := os.Stat(name)
 		if err != nil {
 			return 0
 		}
 		return info.ModTime().UnixNano()
 	}
-	slices.SortFunc(names, func(a, b string) int { return int(max(-1, min(1, age(a)-age(b)))) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(changed(a), changed(b)) })
 	for _, name := range names[:len(names)-maxKept] {
 		_ = os.Remove(name)
 	}

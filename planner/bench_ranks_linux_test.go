@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // duty is what all ranks of a benchmark do again and again: a collective, or an
@@ -135,10 +136,7 @@ func (d duty) serve(ctx context.Context, c *planner.Comm, ranks string) error {
 // enlist starts the other ranks and returns rank 0's end.
 func (d duty) enlist(ctx context.Context, b *testing.B, ranks, topo string) *planner.Comm {
 	b.Helper()
-	t, err := levels.Parse(topo)
-	if err != nil {
-		b.Fatal(err)
-	}
+	t := tasktest.Topology(b, topo)
 	if ranks == onProcesses {
 		return d.start(ctx, b, t)
 	}

@@ -26,10 +26,7 @@ func BenchmarkDecide(b *testing.B) {
 }
 
 func decideCached(b *testing.B, o *planner.Options, sizes []int64) {
-	comms, err := planner.Local("4x2", o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	comms := localComms(b, "4x2", o)
 	defer closeComms(comms)
 	all := tasktest.Requests("allreduce", sizes...)
 	for _, r := range all {
@@ -46,10 +43,7 @@ func decideCached(b *testing.B, o *planner.Options, sizes []int64) {
 }
 
 func decideNew(b *testing.B, o *planner.Options) {
-	comms, err := planner.Local("4x2", o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	comms := localComms(b, "4x2", o)
 	defer closeComms(comms)
 	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float32, Op: tasks.Sum}
 	b.ReportAllocs()

@@ -8,18 +8,17 @@ import (
 	"github.com/tierflow/tierflow/executor"
 )
 
-// Close leaves the communicator, and with the one of all ranks, or what it has shrunk to, those that
-// were made from it. Calls of the other ranks that would need this one fail from then
-// on. Closing again does nothing; it is an error, on all ranks, while a call is on
-// its way. Ranks that are processes wait for each other, for as long as
-// [Options.CloseTimeout] says.
+// Close leaves the communicator. Closing the one of all ranks, or its successor, closes those
+// made from it too. From then on calls of other ranks fail if they need this one.
+// Closing again does nothing; it is an error, on all ranks, while a call is on
+// its way. Processes wait for each other in Close, at most [Options.CloseTimeout].
 //
 // Deferred, it waits for nobody while a panic or runtime.Goexit unwinds the goroutine: the
 // panic goes on, and is printed. The others hear of it when the process has ended, and
 // say "rank 1 panicked: …", see [ErrUnwound]. If the process lives on, because the panic is
 // recovered further up, they hear of it after a second.
 func (c *Comm) Close() error {
-	if p := recover(); p != nil { // this is the deferred function itself
+	if p := recover(); p != nil { // Close is the deferred function itself
 		c.closeUnwound(executor.Panicked(p))
 		panic(p)
 	}
@@ -30,26 +29,26 @@ func (c *Comm) Close() error {
 	return c.close()
 }
 
-// Revoke breaks the communicator on all ranks, as MPIX_Comm_revoke does: calls that wait, and
-// calls made later, return an error with the reason. It is for a rank that knows that the others
-// wait in vain, and doesn't wait for them. Nothing happens on a communicator that is broken or
-// closed. Any goroutine may call it.
+// Revoke breaks the communicator on all ranks, as MPIX_Comm_revoke does: waiting calls, and
+// later ones, return an error with the reason. It is for a rank that knows the others to
+// wait in vain. Revoke itself waits for nobody. Nothing happens on a broken or closed
+// communicator. Any goroutine may call it.
 func (c *Comm) Revoke(reason error) error {
 	if reason == nil {
 		return errors.New("a communicator is revoked without a reason, which must not be nil")
 	}
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return fmt.Errorf("revoke: %w", err)
 	}
 	c.comm.Revoke(reason)
 	return nil
 }
 
-// unwinding returns what unwinds the goroutine whose deferred function has called Close, or
-// is Close; nil: nothing does. What a panic was recovered with is not known here.
+// unwinding returns an error for a panic or runtime.Goexit that unwinds the goroutine of Close, called
+// by a deferred function or deferred itself; nil: nothing does. The panic's value is not known here.
 func unwinding() error {
 	var pcs [4]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // from who called Close on
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])]) // from the caller of Close on
 	for range 2 {
 		switch f, _ := frames.Next(); f.Function {
 		case "runtime.gopanic":
@@ -61,25 +60,25 @@ func unwinding() error {
 	return nil
 }
 
-// closeUnwound closes the communicator of a rank that is about to end because of err. If it
-// lives on, that is soon so.
+// closeUnwound closes the communicator of a rank about to end because of err. If the rank lives on,
+// the communicator closes a little later.
 func (c *Comm) closeUnwound(err error) {
-	if c.made() != nil {
+	if c.checkMade() != nil {
 		return
 	}
 	if c = c.newest(); !c.refuseCalls() {
 		return
 	}
+	var left *executor.Comm // nil: all of the world
 	if c.derived {
-		c.world.FailSoon(c.comm, c.worldRank(), err, func() { _ = c.leave() })
-	} else {
-		c.world.FailSoon(nil, c.worldRank(), err, func() { _ = c.leave() })
+		left = c.comm
 	}
+	c.world.FailSoon(left, c.worldRank(), err, func() { _ = c.leave() })
 }
 
-// close is Close of a goroutine that nothing unwinds.
+// close is Close without a look for a panic.
 func (c *Comm) close() error {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
 	if !c.refuseCalls() {
@@ -88,13 +87,11 @@ func (c *Comm) close() error {
 	return c.leave()
 }
 
-// refuseCalls lets calls find the communicator closed. It reports whether it was open.
+// refuseCalls marks the communicator as closed for calls. It reports whether it was open.
 func (c *Comm) refuseCalls() (was bool) {
-	c.mu.Lock() // calls needn't wait for those of other ranks
-	defer c.mu.Unlock()
-	was = c.cache != nil
-	c.cache, c.counts, c.spare = nil, nil, spare{}
-	return was
+	c.exchanges.close()
+	c.counts.close()
+	return c.oneShots.close()
 }
 
 // leave leaves the communicator, and closes the world with its last one of all ranks.

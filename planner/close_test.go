@@ -36,10 +36,7 @@ func TestCloseWhileUnwound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			local, err := planner.Local("2x2", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			local := localComms(t, "2x2", nil)
 			for _, comms := range [][]*planner.Comm{local, joinProcesses(t, 4, 2, nil)} {
 				errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 					if c.Rank() == 1 {
@@ -76,10 +73,7 @@ func exitAfter(f func(c *planner.Comm)) func(c *planner.Comm) {
 // Ranks that wait, and ranks that call later, are told who has revoked and why.
 func TestRevoke(t *testing.T) {
 	why := errors.New("the loader is out of data")
-	local, err := planner.Local("2x2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := localComms(t, "2x2", nil)
 	for _, comms := range [][]*planner.Comm{local, joinProcesses(t, 4, 2, nil)} {
 		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 			if c.Rank() == 2 {

@@ -3,23 +3,21 @@ package planner
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/choose"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Collective is a compiled collective on fixed buffers, this rank's part of it.
 // It can run any number of times, one run after the other. Creating one is local:
-// no message is sent, unless [Options.Effort] is [EffortMeasure].
+// no message is sent, unless [Options.Effort] is [EffortMeasure]. [Alltoallv] and [Neighbors] are not
+// local: they exchange counts or lists when they are made.
 type Collective struct {
 	comm     *Comm
 	request  tasks.Request
@@ -28,26 +26,26 @@ type Collective struct {
 	run      *executor.Run
 	finish   func(dst []byte) // divides an average; nil otherwise
 	around   around
-	undo     *undo // nil: there is nothing to undo
+	copies   bool // blocks, from their place at its making
 	send     []byte
 	recv     []byte
-	busy     bool    // of a one-shot call
-	pending  Pending // of the last Start
-	urgency  int32   // see SetUrgency
-	used     uint64  // of a one-shot call: when it was last, on the communicator's clock
-	called   *called // counts its calls; nil: nobody does
+	busy     bool         // of a one-shot call
+	pending  Pending      // of the last Start
+	urgency  int32        // see SetUrgency
+	used     uint64       // of a one-shot call: its last use, on the communicator's clock
+	counter  *callCounter // counts its calls; nil: nobody does
 }
 
 // Pending is a started collective.
 type Pending struct {
 	c        *Collective
-	finished bool // Wait has divided what this run has summed up
+	finished bool // Wait has divided this run's sum
 }
 
 // Bcast prepares copying buf of root to buf of all other ranks. Every rank gives
 // a buffer of the same length, which must stay where it is.
 func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
+	return prepare(c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
 }
 
 // Allreduce prepares combining send of all ranks, element by element, into recv of
@@ -55,7 +53,7 @@ func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
 // (in place) but must not overlap otherwise. A function of [tasks.UserOp] must not
 // call the communicator.
 func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
 }
 
 // Reduce prepares combining send of all ranks, element by element, into recv of
@@ -63,7 +61,7 @@ func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error)
 // be nil. At the root send and recv may be the same slice (in place) but must not
 // overlap otherwise. A function of [tasks.UserOp] must not call the communicator.
 func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
 }
 
 // Allgather prepares collecting send of all ranks, one after the other in the order
@@ -71,22 +69,22 @@ func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective,
 // many elements for each rank. send may be this rank's own block of recv (in place)
 // but must not overlap with recv otherwise.
 func Allgather[T any](c *Comm, send, recv []T) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
 }
 
 // Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and
 // should be nil; in place is for the root.
 func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
 }
 
 // Scatter prepares copying one block after the other of send of root to recv of
 // each rank, in the order of ranks. Every rank gives a recv of the same length; send
-// of root has that many elements for each rank, other ranks' send is ignored and
+// of root has that many elements for each rank. Other ranks' send is ignored and
 // should be nil. At the root recv may be its own block of send (in place) but must
 // not overlap with send otherwise.
 func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
 }
 
 // ReduceScatter prepares combining send of all ranks, element by element, and
@@ -95,18 +93,18 @@ func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
 // elements for each rank. recv may be the beginning of send (in place): the rest of
 // send then holds anything. It must not overlap with send otherwise.
 func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
 }
 
 // Barrier prepares waiting until all ranks have come.
 func Barrier(c *Comm) (*Collective, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return nil, fmt.Errorf("barrier: %w", err)
 	}
 	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
 }
 
-// BcastNow is [Bcast] and a run in one call. What it compiles is kept for the
+// BcastNow is [Bcast] and a run in one call. The compiled program is kept for the
 // next call of the same size.
 func BcastNow[T any](ctx context.Context, c *Comm, buf []T, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
@@ -144,15 +142,15 @@ func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op ta
 
 // BarrierNow is [Barrier] and a run in one call.
 func BarrierNow(ctx context.Context, c *Comm) error {
-	return c.now(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
+	return c.runNow(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
 }
 
-// noRoot is what typed and now take for a root where no rank is one.
+// noRoot is the root argument of prepare and now for collectives without a root.
 const noRoot = 0
 
-// typed fills in the root and the element type and looks at the buffers as bytes.
-func typed[T any](c *Comm, r tasks.Request, root int, send, recv []T) (*Collective, error) {
-	r, from, to, err := untype(c, r, root, send, recv)
+// prepare fills in the root and the element type and looks at the buffers as bytes.
+func prepare[T any](c *Comm, r tasks.Request, root int, send, recv []T) (*Collective, error) {
+	r, from, to, err := requestOf(c, r, root, send, recv)
 	if err != nil {
 		return nil, err
 	}
@@ -160,102 +158,48 @@ func typed[T any](c *Comm, r tasks.Request, root int, send, recv []T) (*Collecti
 }
 
 func now[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T) error {
-	r, from, to, err := untype(c, r, root, send, recv)
+	r, from, to, err := requestOf(c, r, root, send, recv)
 	if err != nil {
 		return err
 	}
-	return c.now(ctx, r, from, to)
+	return c.runNow(ctx, r, from, to)
 }
 
 // collective decides, compiles and binds.
 func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, error) {
-	d, err := c.settled(r)
+	d, err := c.decideOrTry(r)
 	if err != nil {
 		return nil, err
 	}
-	return c.decided(d, r, userCall, send, recv)
+	return c.prepareBy(d, r, userCall, send, recv)
 }
 
-// purpose says what a collective is for: those of different purposes never match.
-type purpose string
-
-const (
-	userCall    purpose = ""
-	splitCall   purpose = "split"
-	dupCall     purpose = "dup"
-	anyCall     purpose = "any"
-	pairCall    purpose = "the counts of an alltoallv"
-	tableCall   purpose = "the table of decisions"
-	machineCall purpose = "what the machine is like"
-	trialCall   purpose = "a trial of plans"
-)
-
-// decided is collective with a plan that was chosen.
-func (c *Comm) decided(d *choose.Decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
+// prepareBy is collective with a chosen plan.
+func (c *Comm) prepareBy(d *choose.Decision, r tasks.Request, why purpose, send, recv []byte) (col *Collective, err error) {
 	b, err := c.binding(r, d.Plan, why)
 	if err != nil {
 		return nil, err
 	}
-	if invariants.On {
-		c.verify(r, d.Plan)
-	}
 	return c.bind(d, r, b, cmp.Or(string(why), r.Coll.String()), send, recv)
 }
 
-// bind makes a collective of what was compiled. Its calls are counted under a name.
+// bind makes a collective of a compiled binding. tally is the name for counting its calls.
 func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tally string, send, recv []byte) (col *Collective, err error) {
-	b.Send, b.Recv = send, recv
 	col = &Collective{comm: c, request: r, decision: *d, compiled: b.Compiled, send: send, recv: recv}
-	if r.Reduces() {
-		if b.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
-			return nil, fmt.Errorf("%v: %w", r, err)
-		}
-		b.User = r.Op.ID() == tasks.OpUser
-		if n := r.Combines(c.comm.Rank(), c.Size()); n > 0 && r.Receives(c.comm.Rank()) {
-			col.finish = kernel.Finish(r.Op, r.Type, n)
-		}
-	}
-	c.comm.Endpoint().Adopt() // making one takes long anyway
-	b.Tally, b.Trips = c.comm.Endpoint().Tally(tally, b.Plan), r.Coll.BusFactor(c.Size())
-	if col.run, err = c.comm.Bind(b); err != nil {
+	if col.run, err = c.bindRun(r, b, tally, send, recv); err != nil {
 		return nil, err
 	}
+	if n := r.Combines(c.comm.Rank(), c.Size()); r.Reduces() && n > 0 && r.Receives(c.comm.Rank()) {
+		col.finish = kernel.Finish(r.Op, r.Type, n)
+	}
 	if c.world.calls != nil && c.worldRank() == 0 && tally == r.Coll.String() {
-		col.called = c.world.calls.of(r, c.topology, d.Plan)
+		col.counter = c.world.calls.of(r, c.topology, d.Plan)
 	}
-	col.pending.c, col.undo = col, c.newUndo(r)
+	if c.uniform && r.Input(c.comm.Rank()) == tasks.Recv && (r.Reduces() || r.Exchanges()) {
+		col.around.keepInput(&col.recv)
+	}
+	col.pending.c = col
 	return col, nil
-}
-
-// verifySteps bounds what verify takes on.
-const verifySteps = 5000
-
-// verify panics unless the programs of all ranks are right.
-func (c *Comm) verify(r tasks.Request, p tasks.Plan) {
-	_, err := check.Request(r, c.topology, p, c.registry, verifySteps)
-	if err != nil && !errors.Is(err, check.ErrTooLarge) {
-		panic(fmt.Sprintf("planner: compiled wrong: %v", err))
-	}
-}
-
-// binding compiles a call, and says what it is.
-func (c *Comm) binding(r tasks.Request, p tasks.Plan, why purpose) (b executor.Binding, err error) {
-	b = c.description(r, p)
-	b.Compiled, err = submodules.CompileRequest(r, c.topology, p, c.comm.Rank(), c.registry)
-	if why != userCall {
-		b.Request = string(why)
-		b.Digest = submodules.Digest(string(why), r, c.topology, p)
-	}
-	return b, err
-}
-
-// description is a binding that only says what a call is.
-func (c *Comm) description(r tasks.Request, p tasks.Plan) executor.Binding {
-	b := executor.Binding{Request: r.String(), Plan: p.String(), Layout: c.topology.String()}
-	if r.Reduces() {
-		b.Operation = r.Op.Signature()
-	}
-	return b
 }
 
 // Run runs the collective and returns when this rank's part is done: its buffers
@@ -265,34 +209,20 @@ func (c *Collective) Run(ctx context.Context) error {
 	if c == nil || c.run == nil || ctx == nil {
 		return c.unusable("run")
 	}
-	if err := c.begin(); err != nil {
+	if err := c.around.begin(); err != nil {
 		return fmt.Errorf("run %v: %w", c.request, err)
 	}
-	begun := c.called.begin()
+	begun := c.counter.begin()
 	err := c.run.Do(ctx)
-	c.end(err)
+	c.around.end(err)
 	if err == nil && c.finish != nil {
 		c.finish(c.result())
 	}
-	c.called.end(begun, err == nil)
+	c.counter.end(begun, err == nil)
 	return err
 }
 
-// begin is before a run.
-func (c *Collective) begin() error {
-	if err := c.around.begin(); err != nil {
-		return err
-	}
-	return c.undo.begin(c.recv)
-}
-
-// end is after it.
-func (c *Collective) end(err error) {
-	c.around.end(err)
-	c.undo.end(c.recv, err)
-}
-
-// result is the part of the receive buffer that holds the result of a reduction.
+// result is the part of the receive buffer with the result of a reduction.
 func (c *Collective) result() []byte {
 	if !c.request.TakesBlocks() {
 		return c.recv
@@ -308,22 +238,22 @@ func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")
 	}
-	if err := c.begin(); err != nil {
+	if err := c.around.begin(); err != nil {
 		return nil, fmt.Errorf("start %v: %w", c.request, err)
 	}
-	begun := c.called.begin()
+	begun := c.counter.begin()
 	if err := c.run.Start(ctx); err != nil {
-		c.end(err)
+		c.around.end(err)
 		return nil, err
 	}
-	c.called.end(begun, false)
+	c.counter.end(begun, false)
 	c.pending.finished = false
 	return &c.pending, nil
 }
 
-// SetUrgency orders collectives that are on their way on this rank: the largest urgency goes first.
-// Of equal ones it is the first start. It is 0 until it is set, which goes between calls. Ranks may
-// differ in it, but what one hurries waits for others all the same.
+// SetUrgency orders the started collectives of this rank: the largest urgency goes first, then the
+// earliest start. It is 0 until it is set, and can be set between calls. Ranks may
+// differ in it, but a collective that one rank hurries still waits for the others.
 func (c *Collective) SetUrgency(n int32) error {
 	if c == nil || c.run == nil {
 		return c.unusable("set the urgency")
@@ -339,8 +269,8 @@ func (c *Collective) SetUrgency(n int32) error {
 // each Start, by one goroutine.
 func (p *Pending) Wait() error { return p.WaitContext(context.Background()) }
 
-// WaitContext is [Pending.Wait] that breaks the communicator, on all ranks, when ctx is
-// cancelled first. Its error is the context's cause.
+// WaitContext is [Pending.Wait] with a context. If ctx is cancelled first, the communicator breaks
+// on all ranks, and the error is the context's cause.
 func (p *Pending) WaitContext(ctx context.Context) error {
 	if p == nil || p.c == nil {
 		return errNoPending
@@ -348,22 +278,22 @@ func (p *Pending) WaitContext(ctx context.Context) error {
 	if ctx == nil {
 		return fmt.Errorf("wait for %v: %w", p.c.request, errNoContext)
 	}
-	begun := p.c.called.begin()
+	begun := p.c.counter.begin()
 	err := p.c.run.Wait(ctx)
-	p.c.end(err)
+	p.c.around.end(err)
 	if err != nil {
 		return err
 	}
 	if p.c.finish != nil && !p.finished {
 		p.c.finish(p.c.result())
 	}
-	p.c.called.end(begun, !p.finished)
+	p.c.counter.end(begun, !p.finished)
 	p.finished = true
 	return nil
 }
 
 // Done reports whether the collective has ended on this rank, and Wait would return at
-// once. It says nothing of how it ended.
+// once. An end with an error counts too.
 func (p *Pending) Done() bool {
 	if p == nil || p.c == nil {
 		return true // with an error
@@ -371,62 +301,28 @@ func (p *Pending) Done() bool {
 	return p.c.run.Done()
 }
 
-// Plan is the plan that was chosen.
+// Plan returns the chosen plan.
 func (c *Collective) Plan() tasks.Plan {
 	c.mustBeMade()
 	return c.decision.Plan
 }
 
-// Request is what was asked for.
+// Request returns the request behind the collective.
 func (c *Collective) Request() tasks.Request {
 	c.mustBeMade()
 	return c.request
 }
 
-// now runs a one-shot call on a kept collective, or on a new one if there is none
-// that is free.
-func (c *Comm) now(ctx context.Context, r tasks.Request, send, recv []byte) error {
-	if err := c.usable(ctx); err != nil {
+// runNow runs a one-shot call on a kept collective, or on a new one if none is free.
+func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) error {
+	if err := c.checkCall(ctx); err != nil {
 		return fmt.Errorf("%v: %w", r, err)
 	}
-	col, err := c.borrow(r, send, recv)
+	col, err := c.oneShots.borrow(r, func() (*Collective, error) { return c.collective(r, send, recv) })
 	if err != nil {
 		return err
 	}
-	return c.runBorrowed(ctx, col, send, recv)
-}
-
-// runBorrowed runs a collective that is marked as busy, and gives it back.
-func (c *Comm) runBorrowed(ctx context.Context, col *Collective, send, recv []byte) error {
-	err := col.rebind(send, recv)
-	if err == nil {
-		err = col.Run(ctx)
-	}
-	c.mu.Lock()
-	_ = col.rebind(nil, nil) // lets the caller's buffers go
-	col.busy = false
-	c.mu.Unlock()
-	return err
-}
-
-// borrow finds or makes a collective for a one-shot call, and marks it as busy.
-func (c *Comm) borrow(r tasks.Request, send, recv []byte) (*Collective, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock() // an operation that comes here panics
-	col := c.cache[r]
-	if c.cache == nil {
-		return nil, fmt.Errorf("%v: %w", r, ErrClosed)
-	}
-	if col == nil || col.busy {
-		var err error
-		if col, err = c.collective(r, send, recv); err != nil {
-			return nil, err
-		}
-		c.keep(r, col)
-	}
-	col.busy = true
-	c.cacheUse.touch(col)
-	return col, nil
+	return c.oneShots.run(ctx, col, send, recv)
 }
 
 func (c *Collective) rebind(send, recv []byte) error {
@@ -441,7 +337,7 @@ func (c *Collective) rebind(send, recv []byte) error {
 // the alternatives.
 func (c *Collective) Explain() string {
 	c.mustBeMade()
-	text := c.decision.Explain(rule.Ask(c.request, c.comm.topology), c.comm.registry)
+	text := c.decision.Explain(builtin.Ask(c.request, c.comm.topology), c.comm.registry)
 	if by := c.comm.Secured(); by != "" {
 		text = strings.TrimRight(text, "\n") + "\nbetween nodes: " + by + "\n"
 	}
@@ -451,7 +347,7 @@ func (c *Collective) Explain() string {
 	return text
 }
 
-// unusable is why a collective can't begin to run: there is none, or else no context.
+// unusable returns why a collective can't begin to run: there is none, or else no context.
 func (c *Collective) unusable(what string) error {
 	if c == nil || c.run == nil {
 		return fmt.Errorf("%s: %w", what, errNoCollective)

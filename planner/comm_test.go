@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -46,6 +47,40 @@ func run(t testing.TB, topology string, o *planner.Options, f func(ctx context.C
 	return planner.Run(ctx, topology, o, f)
 }
 
+// localComms makes goroutine ranks. The caller closes them.
+func localComms(t testing.TB, topology string, o *planner.Options) []*planner.Comm {
+	t.Helper()
+	comms, err := planner.Local(topology, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return comms
+}
+
+// wantError reports a failure unless a call has ended in an error with all those texts, and neither
+// in a crash nor by hanging.
+func wantError(t testing.TB, what string, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Errorf("%s: no error, want %q", what, want)
+		return
+	}
+	if crash := runtime.Error(nil); errors.As(err, &crash) || errors.Is(err, errPanic) || errors.Is(err, errHangs) {
+		t.Errorf("%s: %v", what, err)
+	}
+	wantText(t, what, err.Error(), want...)
+}
+
+// wantText reports each of some texts that is missing in another one.
+func wantText(t testing.TB, what, text string, want ...string) {
+	t.Helper()
+	for _, part := range want {
+		if !strings.Contains(text, part) {
+			t.Errorf("%s: no %q in:\n%s", what, part, text)
+		}
+	}
+}
+
 // succeed is run, which may not fail.
 func succeed(t testing.TB, topology string, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
 	t.Helper()
@@ -77,9 +112,7 @@ func TestARankThatEndsEndsTheOthers(t *testing.T) {
 				others[c.Rank()] = planner.BarrierNow(ctx, c)
 				return others[c.Rank()]
 			})
-			if err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Run: %v, want %q", err, test.want)
-			}
+			wantError(t, "Run", err, test.want)
 			var peer *planner.PeerError
 			if got := errors.As(err, &peer); got != test.peer {
 				t.Errorf("Run: %v; is it a PeerError? %v, want %v", err, got, test.peer)
@@ -94,7 +127,7 @@ func TestARankThatEndsEndsTheOthers(t *testing.T) {
 }
 
 func TestOperationThatPanics(t *testing.T) {
-	err := run(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := []int16{int16(c.Rank())}
 		bad := tasks.UserOp("bad", true, func(a, b int16) int16 { return a / (b - 1) })
 		err := planner.AllreduceNow(ctx, c, buf, buf, bad)
@@ -104,16 +137,10 @@ func TestOperationThatPanics(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestClose(t *testing.T) {
-	comms, err := planner.Local("1x2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x2", nil)
 	ctx := t.Context()
 	sum, err := planner.Allreduce(comms[0], []int{1}, []int{0}, tasks.Sum)
 	if err != nil {
@@ -143,7 +170,7 @@ func TestClose(t *testing.T) {
 
 // A communicator that Split has made ends with the one it was made from.
 func TestCloseEndsWhatWasSplit(t *testing.T) {
-	err := run(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		part, err := c.Split(ctx, c.Rank()%2, 0)
 		if err != nil {
 			return err
@@ -158,13 +185,10 @@ func TestCloseEndsWhatWasSplit(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestMismatch(t *testing.T) {
-	err := run(t, "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
+	succeed(t, "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 3+c.Rank())
 		err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Sum)
 		var m *planner.MismatchError
@@ -177,9 +201,6 @@ func TestMismatch(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Error(err)
-	}
 }
 
 func TestOptions(t *testing.T) {
@@ -193,9 +214,7 @@ func TestOptions(t *testing.T) {
 	} {
 		t.Setenv(planner.PlanVariable, test.env)
 		_, err := planner.Local("2x2", &planner.Options{Plan: test.plan})
-		if err == nil || !strings.Contains(err.Error(), test.want) {
-			t.Errorf("plan %q, environment %q: %v, want %q", test.plan, test.env, err, test.want)
-		}
+		wantError(t, fmt.Sprintf("plan %q, environment %q", test.plan, test.env), err, test.want)
 	}
 	t.Setenv(planner.PlanVariable, "fs=1KiB")
 	for plan, want := range map[string]string{"": "fs=1KiB", "w=7": "fs=all,w=7"} {

@@ -7,28 +7,28 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Allgatherv is [Allgather] of blocks that differ: rank i gives counts[i] elements.
+// Allgatherv is [Allgather] of blocks of different lengths: rank i gives counts[i] elements.
 // All ranks give the same counts.
 func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
-	return typedCounts(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
+	return prepareCounts(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
 }
 
-// ReduceScatterv is [ReduceScatter] to blocks that differ: rank i gets counts[i]
+// ReduceScatterv is [ReduceScatter] to blocks of different lengths: rank i gets counts[i]
 // elements. All ranks give the same counts.
 func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
-	return typedCounts(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+	return prepareCounts(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
 }
 
-// Gatherv is [Gather] of blocks that differ: rank i gives counts[i] elements. All ranks
-// give the same counts.
+// Gatherv is [Gather] of blocks of different lengths: rank i gives counts[i] elements.
+// All ranks give the same counts.
 func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
-	return typedCounts(c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
+	return prepareCounts(c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
 }
 
-// Scatterv is [Scatter] to blocks that differ: rank i gets counts[i] elements. All ranks
-// give the same counts.
+// Scatterv is [Scatter] to blocks of different lengths: rank i gets counts[i] elements.
+// All ranks give the same counts.
 func Scatterv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
-	return typedCounts(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
+	return prepareCounts(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
 }
 
 // AllgathervNow is [Allgatherv] and a run in one call.
@@ -51,27 +51,27 @@ func ScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []i
 	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
 }
 
-// typedCounts is typed of blocks that differ.
-func typedCounts[T any](c *Comm, r tasks.Request, root int, send, recv []T, counts []int) (*Collective, error) {
-	r, err := counted(c, r, counts)
+// prepareCounts is prepare with counts by rank.
+func prepareCounts[T any](c *Comm, r tasks.Request, root int, send, recv []T, counts []int) (*Collective, error) {
+	r, err := withCounts(c, r, counts)
 	if err != nil {
 		return nil, err
 	}
-	return typed(c, r, root, send, recv)
+	return prepare(c, r, root, send, recv)
 }
 
-// nowCounts is now of blocks that differ.
+// nowCounts is now with counts by rank.
 func nowCounts[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T, counts []int) error {
-	r, err := counted(c, r, counts)
+	r, err := withCounts(c, r, counts)
 	if err != nil {
 		return err
 	}
 	return now(ctx, c, r, root, send, recv)
 }
 
-// counted fills in blocks that differ.
-func counted(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
-	err := c.made()
+// withCounts fills in counts by rank.
+func withCounts(c *Comm, r tasks.Request, counts []int) (tasks.Request, error) {
+	err := c.checkMade()
 	if err != nil {
 		return r, fmt.Errorf("%v: %w", r.Coll, err)
 	}

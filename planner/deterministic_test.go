@@ -12,10 +12,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // sums is what eight ranks get from the reductions of the same random numbers, by
@@ -90,10 +90,7 @@ func TestDeterministicDirect(t *testing.T) {
 			}
 		}
 	}
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	p, err := planner.Decide(tasks.Request{Coll: tasks.Allreduce, Count: 1 << 18, Type: tasks.Float32, Op: tasks.Sum}, on, &planner.Options{Deterministic: true})
 	if err != nil || p.Shape != tasks.RSAG {
 		t.Errorf("a large sum has plan %v, %v", p, err)

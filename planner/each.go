@@ -15,7 +15,7 @@ import (
 // Run makes a communicator of goroutine ranks, calls f once per rank, each on a
 // goroutine of its own, closes the communicator and returns the first error. When
 // f fails or panics on one rank, the others' calls return a [PeerError]; so do
-// those that wait for a rank on which f has returned.
+// calls waiting for a rank after f has returned there.
 func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Context, c *Comm) error) error {
 	comms, err := Local(topology, o)
 	if err != nil {
@@ -24,23 +24,23 @@ func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Co
 	return Each(ctx, comms, f)
 }
 
-// Each is [Run] on communicators that exist. It closes them and what they have shrunk to, also when it
+// Each is [Run] on existing communicators. It closes them and their successors, even if it
 // can't call f.
 func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Comm) error) error {
 	if len(comms) == 0 {
 		return errors.New("there are no communicators; give one for each rank")
 	}
-	err := callable(ctx, f == nil)
+	err := checkFunction(ctx, f == nil)
 	for i, c := range comms {
-		if c.made() != nil {
+		if c.checkMade() != nil {
 			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
 		} else if slices.Contains(comms[:i], c) {
 			err = errors.Join(err, fmt.Errorf("communicator %d of %d is given twice", i, len(comms)))
 		}
 	}
-	if err != nil { // the ranks that there are end with it
+	if err != nil { // the existing ranks end with it
 		f = func(context.Context, *Comm) error { return err }
-		comms = slices.DeleteFunc(slices.Clone(comms), func(c *Comm) bool { return c.made() != nil })
+		comms = slices.DeleteFunc(slices.Clone(comms), func(c *Comm) bool { return c.checkMade() != nil })
 	}
 	var first atomic.Pointer[error]
 	var all sync.WaitGroup
@@ -56,8 +56,8 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 	return err
 }
 
-// callable is an error if there is no context to call a function with, or no function.
-func callable(ctx context.Context, without bool) (err error) {
+// checkFunction returns an error if there is no context to call a function with, or no function.
+func checkFunction(ctx context.Context, without bool) (err error) {
 	if ctx == nil {
 		err = errNoContext
 	}

@@ -16,16 +16,16 @@ import (
 const (
 	trialPlans  = 5
 	trialCalls  = 20   // of a plan
-	trialSure   = 3    // calls from which on a slow plan is tried no more
+	trialSure   = 3    // calls of a plan before it may be dropped as slow
 	trialSlow   = 1.5  // times the fastest, for such a plan
-	trialMargin = 1.03 // times the fastest that the plan which was thought best may take
+	trialMargin = 1.03 // times the fastest, for the expected best plan to stay
 )
 
 // trialTime bounds a trial of plans. Tests change it.
 var trialTime = 200 * time.Millisecond
 
-// tryPlans runs a request by several plans in turns, on memory of its own, and returns what each
-// takes. All ranks agree after each call on the slowest one's time, so all stop together.
+// tryPlans runs a request by several plans in turns, on memory of its own, and returns the time of
+// each. All ranks agree after each call on the slowest one's time, so all stop together.
 func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan) (*choose.Measured, error) {
 	sizes := [2]int64{}
 	sizes[0], sizes[1] = r.Buffers(c.comm.Rank(), c.Size())
@@ -33,7 +33,7 @@ func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan
 	cols := make([]*Collective, len(plans))
 	for i, p := range plans {
 		var err error
-		if cols[i], err = c.decided(&choose.Decision{Plan: p}, r, trialCall, send, recv); err != nil {
+		if cols[i], err = c.prepareBy(&choose.Decision{Plan: p}, r, trialCall, send, recv); err != nil {
 			return nil, err
 		}
 	}
@@ -43,7 +43,7 @@ func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan
 		return nil, err
 	}
 	begun := time.Now()
-	if err := meet.Run(ctx); err != nil {
+	if err := meet.Do(ctx); err != nil {
 		return nil, err
 	}
 	t := newTurns(len(plans))
@@ -53,7 +53,7 @@ func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan
 			return nil, err
 		}
 		agreed[0], agreed[1] = int64(time.Since(start)), int64(time.Since(begun))
-		if err := meet.Run(ctx); err != nil {
+		if err := meet.Do(ctx); err != nil {
 			return nil, err
 		}
 		t.add(i, agreed[0], agreed[1])
@@ -61,12 +61,12 @@ func (c *Comm) tryPlans(ctx context.Context, r tasks.Request, plans []tasks.Plan
 	return t.result(plans), nil
 }
 
-// turns is which plan is tried next, and what came of it. The first call of a plan connects
-// ranks, so it counts only where there is no other.
+// turns chooses the plan to try next, and keeps the times. The first call of a plan connects
+// ranks, so it counts only if there is no other.
 type turns struct {
-	first []int64   // by plan: what its first call took, ns; 0: there was none
+	first []int64   // by plan: time of its first call, ns; 0: there was none
 	times [][]int64 // by plan: of its other calls
-	at    int       // the plan whose turn it is
+	at    int       // the next plan
 	spent int64     // of all, ns
 }
 
@@ -89,7 +89,7 @@ func (t *turns) next() int {
 	return -1
 }
 
-// isSlow reports whether a plan was tried often enough to know that it is not the fastest.
+// isSlow reports whether enough trials show a plan not to be the fastest.
 func (t *turns) isSlow(i int) bool {
 	if len(t.times[i]) < trialSure {
 		return false
@@ -102,7 +102,7 @@ func (t *turns) isSlow(i int) bool {
 	return false
 }
 
-// add keeps what a call of a plan took, and the whole trial so far, ns.
+// add keeps the time of a plan's call, and of the whole trial so far, ns.
 func (t *turns) add(i int, ns, spent int64) {
 	t.spent = spent
 	if t.first[i] == 0 {
@@ -112,7 +112,7 @@ func (t *turns) add(i int, ns, spent int64) {
 	t.times[i] = append(t.times[i], max(ns, 1))
 }
 
-// result sorts the plans by their times and leaves out those that were not tried. A first call
+// result sorts the plans by their times and leaves out untried ones. A first call
 // counts as long as there is no other. The first plan leads unless another one is clearly faster.
 func (t *turns) result(plans []tasks.Plan) *choose.Measured {
 	m := &choose.Measured{}
@@ -139,23 +139,23 @@ func median(all []int64) int64 {
 	return all[(len(all)-1)/2]
 }
 
-// remember adds what was measured to the table that later jobs of the same ranks find. Rank 0 of
-// all ranks does. That it can't is no error.
-func (c *Comm) remember(r tasks.Request, m *choose.Measured) {
-	if c.Rank() != 0 || c.tableFile == "" || !c.remembers || c.Size() != c.world.Size() || r.Differ() {
+// remember adds the measurement to the kept table for later jobs of the same ranks. Rank 0 of
+// all ranks does. A failure to write is no error.
+func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured) {
+	if b.comm.Rank() != 0 || p.tableFile == "" || !p.remembers || b.topology.Size() != w.Size() || r.Differ() {
 		return
 	}
-	c.world.tables.Lock()
-	defer c.world.tables.Unlock()
-	t, err := LoadTable(c.tableFile, c.registry)
+	w.tables.Lock()
+	defer w.tables.Unlock()
+	t, err := LoadTable(p.tableFile, b.registry)
 	if err != nil {
-		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: c.links}}
+		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: p.links}}
 	}
 	t.Provenance.Date = time.Now().UTC().Format(time.RFC3339)
-	if on := c.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
+	if on := b.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
 		t.Provenance.Machines = append(t.Provenance.Machines, on)
 	}
-	e := table.PointOf(r, c.topology, c.links)
+	e := table.PointOf(r, b.topology, p.links)
 	for _, o := range m.Trials {
 		e.Candidates = append(e.Candidates, table.Candidate{Plan: table.Canonical(o.Plan, r.Bytes()).String(), NS: o.NS, From: table.FromMeasured})
 	}
@@ -163,27 +163,32 @@ func (c *Comm) remember(r tasks.Request, m *choose.Measured) {
 	e.Candidates[0].NS = min(e.Candidates[0].NS, slices.MinFunc(m.Trials, func(a, b choose.Trial) int { return cmp.Compare(a.NS, b.NS) }).NS)
 	t.Replace(e)
 	t.Sort()
-	_ = c.KeepTable(t)
+	_ = p.keepTable(t)
 }
 
-// KeepTable writes a table to [Comm.TableFile], where later jobs of the same ranks find it. It
+// KeepTable writes a table to [Comm.TableFile], for later jobs of the same ranks. It
 // appears whole or not at all, and only this user reads it.
 func (c *Comm) KeepTable(t *table.Table) error {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return err
 	}
 	if c.tableFile == "" {
 		return fmt.Errorf("rank %d keeps no table: only rank 0 of processes does, if there is a cache folder", c.Rank())
 	}
+	return c.keepTable(t)
+}
+
+// keepTable writes a table to the file for jobs of the same ranks.
+func (p *policy) keepTable(t *table.Table) error {
 	data, err := t.Encode()
 	if err != nil {
 		return err
 	}
-	return keepFile(c.tableFile, data)
+	return keepFile(p.tableFile, data)
 }
 
-// TableFile names the file where jobs of the same processes find a decision table, unless they are
-// told of another one. It is empty on ranks but rank 0, and where there is no place for it.
+// TableFile names the file of the decision table for jobs of the same processes, unless they are
+// told of another one. It is empty on ranks but rank 0, and without a place for it.
 func (c *Comm) TableFile() string {
 	c.mustBeMade()
 	return c.tableFile

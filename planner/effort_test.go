@@ -70,10 +70,7 @@ func TestEffort(t *testing.T) {
 		{planner.Options{Effort: planner.EffortMeasure, RulesData: []byte("allreduce: shape=han")}, false},
 		{planner.Options{Effort: planner.EffortEstimate}, false},
 	} {
-		comms, err := planner.Local("3x2", &test.o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, "3x2", &test.o)
 		text := summed(t, comms)
 		closeAll(t, comms)
 		if strings.Contains(text, sayTried) != test.tried || !strings.Contains(text, "runner-up: ") && test.tried {
@@ -81,9 +78,7 @@ func TestEffort(t *testing.T) {
 		}
 	}
 	t.Setenv(planner.EffortVariable, "hard")
-	if _, err := planner.Local("2x1", nil); err == nil || !strings.Contains(err.Error(), `TIERFLOW_EFFORT: "hard"; allowed are estimate and measure`) {
-		t.Error(err)
-	}
+	wantError(t, "effort hard", second(planner.Local("2x1", nil)), `TIERFLOW_EFFORT: "hard"; allowed are estimate and measure`)
 }
 
 // What processes have tried serves later jobs of the same ranks, without another trial, unless

@@ -10,11 +10,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ErrTooFew is the error of [Elastic] when fewer ranks than [ElasticOptions].Min are left, and nobody
-// has come in time.
+// ErrTooFew is the error of [Elastic] if fewer ranks than [ElasticOptions].Min are left, and no process
+// joins in time.
 var ErrTooFew = errors.New("too few ranks are left")
 
-// ElasticOptions are what [Elastic] may be told. The zero value and nil are ready to use.
+// ElasticOptions are the options of [Elastic]. The zero value and nil are ready to use.
 type ElasticOptions struct {
 	// Options are those of Join. nil: the defaults.
 	Options *Options
@@ -25,18 +25,18 @@ type ElasticOptions struct {
 }
 
 // Elastic joins the job and calls f with its communicator, and again whenever the ranks have changed:
-// after a death with those who are left ([Comm.Shrink]), and with newcomers ([Comm.Grow]). f
+// after a death with the survivors ([Comm.Shrink]), and with newcomers ([Comm.Grow]). f
 // returns nil when the work is done, and any error of a call on the communicator as it is.
-// Between steps it calls [Comm.Turn], and returns its error; without that nobody is ever let
-// in. change is nil in the first call of a process. It may have come late into a job that runs, so f begins with
-// [Sync]: then all ranks have the newest state.
+// Between steps it calls [Comm.Turn], and returns its error; without these calls nobody is ever let
+// in. change is nil in the first call of a process. The process may be a newcomer to a running job,
+// so f begins with [Sync]: then all ranks have the newest state.
 //
-// A rank that counts as lost, or is in a minority, waits to join anew where tierflow run takes care of
-// newcomers (--max-restarts). Elastic returns nil in a process whose job ends before it was let
+// If a rank counts as lost, or is in a minority, it waits to join anew, provided that tierflow run takes
+// care of newcomers (--max-restarts). Elastic returns nil if the job ends before this process was let
 // in. Other errors of f end this rank: the others go on without it. f may have ended well on
 // some ranks only; a call of [Comm.Agree] at the end of each step makes sure.
 func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context, c *Comm, change *Change) error) error {
-	if err := callable(ctx, f == nil); err != nil {
+	if err := checkFunction(ctx, f == nil); err != nil {
 		return fmt.Errorf("elastic: %w", err)
 	}
 	if o == nil {
@@ -53,7 +53,7 @@ func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context,
 		case err != nil:
 			return err
 		}
-		takesIn := c.lobby() != nil
+		takesIn := c.world.lobby() != nil
 		if c, err = o.stay(ctx, c, f); err == nil {
 			return c.Close()
 		}
@@ -64,9 +64,9 @@ func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context,
 	}
 }
 
-// stay calls f until it has done its work, or this rank can't go on. It returns what c has become.
+// stay calls f until it has done its work, or this rank can't go on. It returns the newest communicator.
 func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.Context, c *Comm, change *Change) error) (*Comm, error) {
-	alone := 0 // errors in a row that have cost no rank, but for those of connections
+	alone := 0 // errors in a row without a lost rank, but for those of connections
 	err := o.fill(ctx, c)
 	var change *Change
 	for {
@@ -109,7 +109,7 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 // mostNewcomers bounds how many join at once.
 const mostNewcomers = 1 << 10
 
-// fillLook is how often ranks that are too few look who waits.
+// fillLook is the time from one look for waiting processes to the next, while the ranks are too few.
 const fillLook = 50 * time.Millisecond
 
 // fill waits until enough processes wait to join, if the ranks are too few: the error is ErrChange then.
@@ -119,17 +119,17 @@ func (o *ElasticOptions) fill(ctx context.Context, c *Comm) error {
 	}
 	wait := cmp.Or(o.Wait, time.Minute)
 	for end := time.Now().Add(wait); ; {
-		said := []int64{int64(c.Waiting()), 0}
+		votes := []int64{int64(c.Waiting()), 0}
 		if time.Now().After(end) {
-			said[1] = 1
+			votes[1] = 1
 		}
-		if err := AllreduceNow(ctx, c, said, said, tasks.Max); err != nil {
+		if err := AllreduceNow(ctx, c, votes, votes, tasks.Max); err != nil {
 			return err
 		}
 		switch {
-		case int64(c.Size())+said[0] >= int64(o.Min):
+		case int64(c.Size())+votes[0] >= int64(o.Min):
 			return ErrChange
-		case said[1] > 0:
+		case votes[1] > 0:
 			return fmt.Errorf("%d of at least %d after %v: %w", c.Size(), o.Min, wait, ErrTooFew)
 		}
 		select {

@@ -5,29 +5,30 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"slices"
+	"sync"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// An Exchange is a gather, scatter or alltoall of blocks whose sizes only the two ranks know
-// that a block is between: MPI_Gatherv, where the root alone knows all of them, is one. No
-// rank tells sizes before. Short blocks go in envelopes of equal size, by a collective that
-// is compiled once for all sizes; each long one goes at the same time from rank to rank.
+// An Exchange is a gather, scatter or alltoall of blocks. Only a block's sender and receiver know
+// its size: MPI_Gatherv is one, and there the root alone knows all of them. No
+// rank tells sizes before. Short blocks go in envelopes of equal size, by a collective
+// compiled once for all sizes. Each long one goes at the same time from rank to rank.
 type Exchange struct {
 	c        *Comm
 	coll     tasks.Collective
 	col      *Collective // of envelopes
 	pending  *Pending
 	tag      int32
-	send     []byte // envelopes that go
-	recv     []byte // and that come
+	send     []byte // envelopes to other ranks
+	recv     []byte // and from them
 	envelope int    // bytes
 	get      [][]byte
-	sends    []*executor.Transfer
-	receives []*executor.Transfer
-	wrong    error // sizes that two ranks know otherwise
+	long     []*executor.Transfer // of long blocks, sent and received
+	wrong    error                // the first block of another size than expected
 }
 
 // Each exchange has a tag of its own among so many, since they may end in any order. The
@@ -39,7 +40,7 @@ const (
 
 const exchangeCall purpose = "blocks of sizes that two ranks know"
 
-// sizeBytes of an envelope say how long the block is.
+// sizeBytes of an envelope hold the block's length.
 const sizeBytes = 8
 
 // Bounds of an envelope, with its size: of all ranks together they are one eager message.
@@ -49,29 +50,26 @@ const (
 	allEnvelopes  = 4 << 10
 )
 
-// StartExchange begins an exchange: give[i] is what this rank gives rank i, get[i] where that
-// of rank i goes. coll is [tasks.Gather] or [tasks.Scatter], where root is all that gets or
-// gives, or [tasks.Alltoall], without a root. A rank that gives or gets nothing may leave out that
-// list. All ranks must make it in the same order as other collectives. Blocks must not be
+// StartExchange begins an exchange: give[i] is this rank's block for rank i, and get[i] the memory for
+// rank i's block. coll is [tasks.Gather] or [tasks.Scatter], with root alone getting or
+// giving, or [tasks.Alltoall], without a root. A rank may leave out the list it has no use for.
+// All ranks must make it in the same order as other collectives. Blocks must not be
 // touched before it has ended.
 //
-// A block that one rank gives longer or shorter than the other expects is an error where it
-// should go. In [Comm.ExchangeNow] all else then goes where it should; of a started exchange
-// the communicator breaks, if a long block was expected.
+// A block longer or shorter than expected is an error on the receiving rank. In
+// [Comm.ExchangeNow] all other blocks arrive then. A started exchange
+// breaks the communicator if the expected block was a long one.
 func (c *Comm) StartExchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*Exchange, error) {
 	x, err := c.exchange(ctx, coll, root, give, get)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range x.sends {
-		t.Watch(ctx)
-	}
 	for from, block := range x.get { // before the envelopes come: nobody may look for long
-		if x.comesLong(from, len(block)) {
+		if x.isLong(from, len(block)) {
 			x.receive(ctx, from, block)
 		}
 	}
-	for _, t := range x.receives {
+	for _, t := range x.long {
 		t.Watch(ctx)
 	}
 	if x.pending, err = x.col.Start(ctx); err != nil {
@@ -93,9 +91,9 @@ func (c *Comm) ExchangeNow(ctx context.Context, coll tasks.Collective, root int,
 	return x.end(ctx, err)
 }
 
-// exchange fills the envelopes and begins to send what doesn't fit.
+// exchange fills the envelopes and begins to send the long blocks.
 func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*Exchange, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("exchange: %w", err)
 	}
 	r, err := c.rank("root", root)
@@ -110,10 +108,7 @@ func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, gi
 		return nil, err
 	}
 	x.get = get
-	c.mu.Lock()
-	c.exchanged++
-	x.tag = int32(lastTag + 1 + c.exchanged%exchangeTags)
-	c.mu.Unlock()
+	x.tag = c.exchanges.nextTag()
 	me := c.Rank()
 	if give != nil && get != nil {
 		x.check(me, len(give[me]))
@@ -133,66 +128,113 @@ func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, gi
 		if err != nil {
 			return nil, fmt.Errorf("exchange: %w", err)
 		}
-		x.sends = append(x.sends, t)
+		x.long = append(x.long, t)
 	}
 	return x, nil
 }
 
-// ownLists returns the lists that this rank has a use for, with a block for each rank.
-func (c *Comm) ownLists(coll tasks.Collective, root int, give, get [][]byte) (gives, gets [][]byte, err error) {
+// ownLists returns the lists in use on this rank, with a block for each rank.
+func (b *base) ownLists(coll tasks.Collective, root int, give, get [][]byte) (gives, gets [][]byte, err error) {
+	me, ranks := int(b.comm.Rank()), b.topology.Size()
 	switch coll {
 	case tasks.Gather, tasks.Scatter, tasks.Alltoall:
 	default:
 		return nil, nil, fmt.Errorf("allowed are %v, %v and %v", tasks.Gather, tasks.Scatter, tasks.Alltoall)
 	}
-	if coll == tasks.Gather && c.Rank() != root {
+	if coll == tasks.Gather && me != root {
 		get = nil
-	} else if len(get) != c.Size() {
-		return nil, nil, fmt.Errorf("rank %d has %d blocks to get; it must have one for each of %d ranks", c.Rank(), len(get), c.Size())
+	} else if len(get) != ranks {
+		return nil, nil, fmt.Errorf("rank %d has %d blocks to get; it must have one for each of %d ranks", me, len(get), ranks)
 	}
-	if coll == tasks.Scatter && c.Rank() != root {
+	if coll == tasks.Scatter && me != root {
 		give = nil
-	} else if len(give) != c.Size() {
-		return nil, nil, fmt.Errorf("rank %d has %d blocks to give; it must have one for each of %d ranks", c.Rank(), len(give), c.Size())
+	} else if len(give) != ranks {
+		return nil, nil, fmt.Errorf("rank %d has %d blocks to give; it must have one for each of %d ranks", me, len(give), ranks)
 	}
 	return give, get, nil
 }
 
-// borrowExchange takes one of an earlier call, or makes one.
+// borrowExchange takes an exchange of an earlier call, or makes one.
 func (c *Comm) borrowExchange(coll tasks.Collective, root levels.Rank) (*Exchange, error) {
 	envelope := min(max(allEnvelopes/c.Size(), leastEnvelope), mostEnvelope)
 	r, err := c.Canonical(tasks.Request{Coll: coll, Count: int64(envelope), Type: tasks.Uint8, Root: root})
 	if err != nil {
 		return nil, err
 	}
-	c.mu.Lock()
-	left := c.spare.take(r)
-	c.mu.Unlock()
-	if left != nil {
-		return left.(*Exchange), nil
+	if x := c.exchanges.take(r); x != nil {
+		return x, nil
 	}
 	x := &Exchange{c: c, coll: coll, envelope: envelope}
 	n, m := r.Buffers(c.comm.Rank(), c.Size())
 	x.send, x.recv = make([]byte, n), make([]byte, m)
-	d, err := c.choose(r, c.topology)
+	d, err := c.choose(r, c.topology, c.registry)
 	if err != nil {
 		return nil, err
 	}
-	x.col, err = c.decided(&d, r, exchangeCall, x.send, x.recv)
+	x.col, err = c.prepareBy(&d, r, exchangeCall, x.send, x.recv)
 	return x, err
 }
 
-// returnExchange keeps one that has ended well for the next call.
-func (c *Comm) returnExchange(x *Exchange) {
+// clear lets the caller's blocks go, after a good end.
+func (x *Exchange) clear() {
 	x.get, x.pending, x.wrong = nil, nil, nil
-	clear(x.sends)
-	clear(x.receives)
-	x.sends, x.receives = x.sends[:0], x.receives[:0]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cache != nil { // not closed
-		c.spare.put(x.col.request, x)
+	clear(x.long)
+	x.long = x.long[:0]
+}
+
+// maxSpare bounds the ended exchanges that a communicator keeps for further ones.
+const maxSpare = 64
+
+// spareExchanges keeps ended exchanges for the next one of an equal request. It numbers all.
+type spareExchanges struct {
+	mu     sync.Mutex
+	all    map[tasks.Request][]*Exchange
+	n      int  // in all
+	tags   int  // that were given: the same number on all ranks
+	closed bool // it keeps none anymore
+}
+
+// nextTag returns the next exchange's tag.
+func (s *spareExchanges) nextTag() int32 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tags++
+	return int32(lastTag + 1 + s.tags%exchangeTags)
+}
+
+// take takes one out, nil if there is none.
+func (s *spareExchanges) take(r tasks.Request) *Exchange {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.all[r]
+	if len(list) == 0 {
+		return nil
 	}
+	s.all[r] = list[:len(list)-1]
+	s.n--
+	return list[len(list)-1]
+}
+
+// put puts one in unless the communicator is closed, and forgets all others first if there are too many.
+func (s *spareExchanges) put(x *Exchange) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.all == nil || s.n >= maxSpare {
+		s.all, s.n = map[tasks.Request][]*Exchange{}, 0
+	}
+	r := x.col.request
+	s.all[r] = append(s.all[r], x)
+	s.n++
+}
+
+// close drops all, and keeps none from now on.
+func (s *spareExchanges) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all, s.n, s.closed = nil, 0, true
 }
 
 // outgoing is the envelope to a rank.
@@ -214,15 +256,15 @@ func (x *Exchange) incoming(from int) []byte {
 	return x.recv
 }
 
-// check notes that a rank gives another size than this one expects.
+// check notes a block of another size than this rank expects.
 func (x *Exchange) check(from, n int) {
 	if want := len(x.get[from]); n != want && x.wrong == nil {
 		x.wrong = fmt.Errorf("%v: rank %d gives rank %d %d bytes, which expects %d", x.coll, from, x.c.Rank(), n, want)
 	}
 }
 
-// comesLong reports whether a block of a rank comes by itself.
-func (x *Exchange) comesLong(from, n int) bool {
+// isLong reports whether a block of a rank comes by itself.
+func (x *Exchange) isLong(from, n int) bool {
 	return from != x.c.Rank() && x.incoming(from) != nil && n > x.envelope-sizeBytes
 }
 
@@ -233,11 +275,11 @@ func (x *Exchange) receive(ctx context.Context, from int, block []byte) {
 		x.wrong = err
 		return
 	}
-	x.receives = append(x.receives, t)
+	x.long = append(x.long, t)
 }
 
-// open takes the short blocks out of their envelopes and, if asked to, begins to receive the
-// long ones: one of another size than expected elsewhere, so that its rank doesn't wait.
+// open takes the short blocks out of their envelopes. With receive it begins to receive the
+// long ones. A long block of unexpected size goes to other memory: its sender must not wait.
 func (x *Exchange) open(ctx context.Context, receive bool) {
 	for from, block := range x.get {
 		if from == x.c.Rank() || x.incoming(from) == nil {
@@ -260,11 +302,9 @@ func (x *Exchange) open(ctx context.Context, receive bool) {
 
 // end waits for the long blocks.
 func (x *Exchange) end(ctx context.Context, err error) error {
-	for _, list := range [][]*executor.Transfer{x.sends, x.receives} {
-		for _, t := range list {
-			if failed := t.Wait(ctx); err == nil && failed != nil {
-				err = failed
-			}
+	for _, t := range x.long {
+		if failed := t.Wait(ctx); err == nil {
+			err = failed
 		}
 	}
 	if x.wrong != nil {
@@ -273,7 +313,8 @@ func (x *Exchange) end(ctx context.Context, err error) error {
 	if err != nil {
 		return fmt.Errorf("exchange as a %v: %w", x.coll, err)
 	}
-	x.c.returnExchange(x)
+	x.clear()
+	x.c.exchanges.put(x)
 	return nil
 }
 
@@ -282,14 +323,7 @@ func (x *Exchange) Done() bool {
 	if !x.pending.Done() {
 		return false
 	}
-	for _, list := range [][]*executor.Transfer{x.sends, x.receives} {
-		for _, t := range list {
-			if !t.Done() {
-				return false
-			}
-		}
-	}
-	return true
+	return !slices.ContainsFunc(x.long, func(t *executor.Transfer) bool { return !t.Done() })
 }
 
 // Wait blocks until it has ended on this rank. It must be called once for each start. The

@@ -13,7 +13,7 @@ import (
 
 // Decide is the plan that a communicator would choose.
 func (c *Comm) Decide(r tasks.Request) (tasks.Plan, error) {
-	d, err := c.decide(r)
+	d, err := c.decide(&r, &c.base)
 	if err != nil {
 		return tasks.Plan{}, err
 	}
@@ -22,7 +22,7 @@ func (c *Comm) Decide(r tasks.Request) (tasks.Plan, error) {
 
 // DecideBy is the plan that a table leads to, and whether it is the table's.
 func DecideBy(t *table.Table, r tasks.Request, on *levels.Topology) (p tasks.Plan, byTable bool, err error) {
-	d, err := policy{registry: all.Submodules(), table: &choose.Table{Table: t, Origin: "a table"}}.choose(r, on)
+	d, err := policy{table: &choose.Table{Table: t, Origin: "a table"}}.choose(r, on, all.Submodules())
 	if err != nil {
 		return p, false, err
 	}
@@ -47,18 +47,19 @@ func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Pl
 
 // MeasureMachine measures the machine as joining a job may do. All ranks must call it.
 func (c *Comm) MeasureMachine(ctx context.Context, keep string) error {
-	return c.measureMachine(ctx, keep)
+	c.machineSource.keep = keep
+	return c.measureMachine(ctx, &c.base, c.Secured() != "")
 }
 
 // Hastily begins the method of a machine that ranks measured when they joined.
 const Hastily = choose.Hastily
 
 // Kept is how many one-shot calls are kept.
-func (c *Comm) Kept() int { return len(c.cache) }
+func (c *Comm) Kept() int { return len(c.oneShots.cache.calls) }
 
 // Keeps reports whether a one-shot call of so many bytes is kept.
 func (c *Comm) Keeps(bytes int64) bool {
-	for r := range c.cache {
+	for r := range c.oneShots.cache.calls {
 		if r.Bytes() == bytes {
 			return true
 		}

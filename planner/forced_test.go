@@ -5,18 +5,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // What is forced for all collectives is for those that it can do anything of.
 func TestForcedForAll(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	const rule, fails = "", "error"
 	for _, test := range []struct {
 		forced string
@@ -39,10 +36,7 @@ func TestForcedForAll(t *testing.T) {
 		{"s=solo/slices", tasks.Allreduce, fails}, // it does sr, but not sb
 		{"i=sm", tasks.Bcast, fails},              // it does a bcast, but not between nodes
 	} {
-		r := tasks.Request{Coll: test.coll, Count: 1 << 16, Type: tasks.Float32}
-		if r.Reduces() {
-			r.Op = tasks.Sum
-		}
+		r := tasktest.Request(test.coll, 4<<16)
 		text, err := planner.Explain(r, on, &planner.Options{Plan: test.forced})
 		plan, _, _ := strings.Cut(text, "\n  rule")
 		switch want, _ := planner.Decide(r, on, nil); {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
@@ -20,33 +21,30 @@ var (
 	errOthers  = errors.New("another rank could not take them in")
 )
 
-// lobby says who waits to join the job; nil: nobody ever does.
-func (c *Comm) lobby() *launcher.Lobby { return c.world.entered.config.Lobby }
-
-// Waiting is how many processes wait to join the job, as far as this rank has heard. It sends no
+// Waiting returns how many processes wait to join the job, as far as this rank has heard. It sends no
 // message. [Comm.Turn] lets all ranks see the same.
 func (c *Comm) Waiting() int {
 	c.mustBeMade()
-	if l := c.lobby(); l != nil {
+	if l := c.world.lobby(); l != nil {
 		return len(l.Waiting())
 	}
 	return 0
 }
 
-// Grow returns a communicator of c's ranks and of at most so many of the processes that wait to join, those
-// that have waited longest. All ranks of c call it; c is that of all ranks, or what it has shrunk to.
+// Grow returns a communicator of c's ranks and of at most so many processes waiting to join, the
+// longest waiting first. All ranks of c call it; c is the communicator of all ranks, or its successor.
 // The newcomers' [Join] returns their end of it. Ranks keep their order, and a newcomer comes behind
-// those of its node, or behind all; so rank 0 stays. Change.Joined says who is new.
+// the ranks of its node, or behind all; so rank 0 stays. Change.Joined has the new ranks.
 //
-// The next communicator is a job of its own: plans and tables are rank 0's again. c, and those that were made
-// from it, are closed then. On an error none of that happens on any rank, and c is as it was: if the
-// error is [Recoverable], [Comm.Shrink] can be called. A newcomer that dies meanwhile is such an error, and
+// The next communicator is a job of its own: plans and tables are rank 0's again. c, and communicators made
+// from it, are closed then. On an error none of this happens on any rank, and c is as it was: if the
+// error is [Recoverable], [Comm.Shrink] can be called. The death of a newcomer meanwhile is such an error, and
 // so are 30 s without all of them, unless ctx or TIERFLOW_JOIN_TIMEOUT says otherwise.
 func (c *Comm) Grow(ctx context.Context, most int) (next *Comm, change Change, err error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, Change{}, fmt.Errorf("grow: %w", err)
 	}
-	if c.derived || c.lobby() == nil {
+	if c.derived || c.world.lobby() == nil {
 		return nil, Change{}, fmt.Errorf("grow: %w", errNoLobby)
 	}
 	if most < 1 {
@@ -72,26 +70,26 @@ func (c *Comm) Grow(ctx context.Context, most int) (next *Comm, change Change, e
 	return nil, Change{}, fmt.Errorf("grow: %w", cmp.Or(unsaid, c.comm.Err(), err, errOthers))
 }
 
-// growth is who will be in the next communicator.
+// growth is the plan of the next communicator's ranks.
 type growth struct {
 	c         *Comm
 	places    []int64 // by rank of the next one: its rank in c, or -1 and below: a newcomer
-	newcomers []int   // their numbers at the launcher, on rank 0
+	newcomers []int   // their numbers at the launcher; on rank 0 only
 	shared    bool    // this rank has taken part in telling rank 0's text
 }
 
-// planGrowth lets all ranks know whom rank 0 takes in.
+// planGrowth returns rank 0's choice of newcomers, on all ranks.
 func (c *Comm) planGrowth(ctx context.Context, most int) (*growth, error) {
 	g := &growth{c: c}
 	var slots []int64
 	if c.Rank() == 0 {
 		slots = make([]int64, c.Size())
 	}
-	if err := GatherNow(ctx, c, []int64{int64(c.lobby().Slot())}, slots, 0); err != nil {
+	if err := GatherNow(ctx, c, []int64{int64(c.world.lobby().Slot())}, slots, 0); err != nil {
 		return nil, err
 	}
 	if c.Rank() == 0 {
-		waiting := c.lobby().Waiting()
+		waiting := c.world.lobby().Waiting()
 		g.seat(slots, waiting[:min(most, len(waiting))])
 	}
 	size := []int64{int64(len(g.places))}
@@ -126,7 +124,7 @@ func (g *growth) seat(slots []int64, newcomers []launcher.Newcomer) {
 	}
 }
 
-// change says what becomes of c's ranks.
+// change returns the [Change] from c's ranks to the next.
 func (g *growth) change() (change Change) {
 	for r, old := range g.places {
 		if old < 0 {
@@ -141,15 +139,15 @@ func (g *growth) change() (change Change) {
 // join joins the next job. It gives up when c breaks, or when a newcomer ends.
 func (g *growth) join(ctx context.Context) (*Comm, error) {
 	c := g.c
-	ctx, stop := c.whileWhole(ctx)
+	ctx, stop := whileWhole(ctx, c.comm)
 	defer stop()
-	ctx, leave := c.lobby().Follow(ctx, g.newcomers)
+	ctx, leave := c.world.lobby().Follow(ctx, g.newcomers)
 	defer leave()
-	cfg := c.world.entered.config
+	cfg := c.world.settings.config
 	cfg.Rank, cfg.Size = levels.Rank(slices.Index(g.places, int64(c.Rank()))), len(g.places)
 	cfg.Rendezvous, cfg.Listener = nil, nil
 	cfg.Share = g.share
-	return joinOnce(ctx, cfg, c.world.entered.options)
+	return joinOnce(ctx, cfg, c.world.settings.options)
 }
 
 // share gives rank 0's text to all.
@@ -161,7 +159,7 @@ func (g *growth) share(ctx context.Context, text string) (string, error) {
 				places = append(places, launcher.Place{Slot: g.newcomers[-1-old], Rank: levels.Rank(r), Size: len(g.places), Text: text})
 			}
 		}
-		if err := g.c.lobby().Invite(places); err != nil {
+		if err := g.c.world.lobby().Invite(places); err != nil {
 			return "", err
 		}
 	}
@@ -172,7 +170,7 @@ func (g *growth) share(ctx context.Context, text string) (string, error) {
 	return text, err
 }
 
-// tell tells all ranks rank 0's text, which is empty if it could not begin to join.
+// tell sends rank 0's text to all ranks. It is empty if rank 0 could not begin to join.
 func (g *growth) tell(ctx context.Context, text string) (string, error) {
 	g.shared = true
 	shared := make([]byte, launcher.MaxText)
@@ -182,14 +180,14 @@ func (g *growth) tell(ctx context.Context, text string) (string, error) {
 }
 
 const (
-	// wholeLook is how often who joins looks whether the communicator that it comes from is whole.
+	// wholeLook is the time between two looks, while joining, whether the communicator before is whole.
 	wholeLook = 20 * time.Millisecond
-	// lingerTime is how long ranks still answer on a communicator that has grown, until all are known to have gone on.
+	// lingerTime is how long ranks still answer on a communicator after Grow, until all are known to have gone on.
 	lingerTime = 10 * time.Second
 )
 
-// whileWhole returns a context that ends when c breaks.
-func (c *Comm) whileWhole(ctx context.Context) (context.Context, context.CancelFunc) {
+// whileWhole returns a context with an end when c breaks.
+func whileWhole(ctx context.Context, c *executor.Comm) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
@@ -200,7 +198,7 @@ func (c *Comm) whileWhole(ctx context.Context) (context.Context, context.CancelF
 			case <-ctx.Done():
 				return
 			case <-look.C:
-				if err := c.comm.Err(); err != nil {
+				if err := c.Err(); err != nil {
 					cancel(err)
 				}
 			}
@@ -212,12 +210,10 @@ func (c *Comm) whileWhole(ctx context.Context) (context.Context, context.CancelF
 	}
 }
 
-// moveTo closes c, whose ranks go on with next.
+// moveTo closes c after a Grow to next.
 func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
-	sure := BarrierNow(ctx, next) == nil // then all know that they go on
-	c.mu.Lock()
-	c.next, c.change = next, change
-	c.mu.Unlock()
+	sure := BarrierNow(ctx, next) == nil // then all know of the end of Grow
+	c.succession.set(next, change)
 	if !c.refuseCalls() {
 		return
 	}
@@ -225,6 +221,6 @@ func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
 		for end := time.Now().Add(lingerTime); !sure && !next.world.whole.Load() && time.Now().Before(end); {
 			time.Sleep(wholeLook)
 		}
-		_ = c.leave() // who has died since is no news
+		_ = c.leave() // deaths since then are no news
 	})
 }

@@ -180,6 +180,24 @@ func growAll(t *testing.T, comms []*planner.Comm, most int, came ...chan *planne
 	return grown, change
 }
 
+// shrinkWithout lets a rank leave. The others shrink when first has shown them that it is gone.
+func (h *hall) shrinkWithout(t *testing.T, comms []*planner.Comm, leaver int, first func(ctx context.Context, c *planner.Comm) error) []*planner.Comm {
+	t.Helper()
+	rest := make([]*planner.Comm, len(comms))
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) (err error) {
+		if c.Rank() == leaver {
+			h.running.Go(func() { _ = c.Close() }) // it waits for the others
+			return nil
+		}
+		if err := first(ctx, c); err != nil {
+			return err
+		}
+		rest[c.Rank()], _, err = c.Shrink(ctx)
+		return err
+	}))
+	return slices.Delete(rest, leaver, leaver+1)
+}
+
 // A process in the place of one that has died before anybody was known to have joined joins as one of the first does, in vain. Once
 // another one has joined, it waits to be let in.
 func TestGrowByLateFirst(t *testing.T) {
@@ -206,22 +224,10 @@ func TestGrowByLateFirst(t *testing.T) {
 func TestGrow(t *testing.T) {
 	h := newHall(t, 2)
 	comms := h.start(t, 4)
-	var rest []*planner.Comm
-	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if c.Rank() == 1 {
-			h.running.Go(func() { _ = c.Close() }) // it waits for the others
-			return nil
-		}
+	rest := h.shrinkWithout(t, comms, 1, func(ctx context.Context, c *planner.Comm) error {
 		_ = sum(ctx, c)
-		next, _, err := c.Shrink(ctx)
-		if err == nil {
-			h.mu.Lock()
-			rest = append(rest, next)
-			h.mu.Unlock()
-		}
-		return err
-	}))
-	slices.SortFunc(rest, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
+		return nil
+	})
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	first := h.come(ctx, t, 1)
@@ -282,23 +288,12 @@ func TestGrowWithDeath(t *testing.T) {
 	defer cancel()
 	came := h.come(ctx, t, 4)
 	turnUntil(t, comms)
-	var rest []*planner.Comm
-	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if c.Rank() == 2 {
-			h.running.Go(func() { _ = c.Close() })
-			return nil
-		}
-		_, _, err := c.Grow(ctx, 1)
-		if !planner.Recoverable(err) {
+	rest := h.shrinkWithout(t, comms, 2, func(ctx context.Context, c *planner.Comm) error {
+		if _, _, err := c.Grow(ctx, 1); !planner.Recoverable(err) {
 			return fmt.Errorf("grown without a rank: %w", err)
 		}
-		next, _, err := c.Shrink(ctx)
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		rest = append(rest, next)
-		return err
-	}))
-	slices.SortFunc(rest, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
+		return nil
+	})
 	turnUntil(t, rest)
 	grown, _ := growAll(t, rest, 1, came)
 	if len(grown) != 4 {
@@ -309,10 +304,7 @@ func TestGrowWithDeath(t *testing.T) {
 
 // Goroutine ranks, and communicators that others were made from, take nobody in.
 func TestGrowNowhere(t *testing.T) {
-	comms, err := planner.Local("2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2", nil)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if _, _, err := c.Grow(ctx, 1); err == nil || c.Waiting() != 0 {
 			return fmt.Errorf("grown: %w, %d wait", err, c.Waiting())

@@ -12,31 +12,30 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/submodules/all"
-	"github.com/tierflow/tierflow/tasks"
 )
 
-// ErrOver is the error of [Join] in a process that waits to join a job that ends without it.
+// ErrOver is the error of [Join] in a waiting process, if the job ends without it.
 var ErrOver = launcher.ErrOver
 
-// Join enters the job that this process was started in and returns its
+// Join enters this process's job and returns its
 // communicator of all ranks: a job of tierflow run, torchrun, mpiexec, mpirun, srun or
 // Kubernetes, or, started by none of these, a job of one rank. See [join.FromEnv] for
-// the variables, and package levels/join/launcher for who is asked first. It returns
+// the variables, and package levels/join/launcher for their order. It returns
 // when all ranks have come, after 30 s at the latest unless ctx or
 // TIERFLOW_JOIN_TIMEOUT says otherwise. A job of several ranks needs Linux; elsewhere
-// that is the error.
+// Join returns an error.
 //
-// A process that tierflow run --max-restarts has started while the job ran waits, as long as ctx
-// lets it, until the ranks let it in by [Comm.Grow]; so does one that calls Join again. [ErrOver]
-// says that the job ends without it.
+// A process started by tierflow run --max-restarts during the job waits, as long as ctx
+// lets it, until the ranks let it in by [Comm.Grow]; so does a process calling Join again. [ErrOver]
+// means the job's end without it.
 //
 // Plans forced on rank 0 and its decision table, by its options or environment,
-// hold for all ranks. Rank 0 warns of variables TIERFLOW_… that nobody knows.
+// hold for all ranks. Rank 0 warns of unknown variables TIERFLOW_….
 func Join(ctx context.Context, o *Options) (*Comm, error) {
 	cfg, err := join.FromEnv(os.Getenv)
 	if err != nil {
 		if unable := proc.Supported(); unable != nil {
-			return nil, unable // whatever the variables lack
+			return nil, unable // it comes before errors of variables
 		}
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	return c, err
 }
 
-// joinRunning waits until the ranks of a job that runs let this process in, again and again if that fails.
+// joinRunning waits until the ranks of a running job let this process in, again and again if that fails.
 func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Listener != nil {
 		cfg.Listener.Close() // as join.Join does
@@ -113,7 +112,7 @@ func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error
 	}
 }
 
-// joinOnce is JoinAs of one of several ranks that all join now.
+// joinOnce is JoinAs of one of several ranks, all joining now.
 func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
@@ -133,22 +132,22 @@ func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	c, err := enter(ctx, job, o, cfg.Blame)
 	if err != nil {
 		blameJoin(&cfg, err)
-		return nil, errors.Join(err, job.Abandon(ctx, blamed(err)))
+		return nil, errors.Join(err, job.Abandon(ctx, asJoinError(err)))
 	}
-	cfg.Share = nil // it knows the job before, and that the one before it
-	c.world.entered = entered{cfg, o}
+	cfg.Share = nil // it refers to the job before, and so to all jobs before
+	c.world.settings = joinSettings{cfg, o}
 	return c, nil
 }
 
-// blamed makes the rank that an error names known to the job.
-func blamed(err error) error {
+// asJoinError turns a [PeerError] into the job's own kind of error, with the same rank.
+func asJoinError(err error) error {
 	if p, ok := errors.AsType[*PeerError](err); ok {
 		return &join.PeerError{Rank: p.Rank, Err: p.Err}
 	}
 	return err
 }
 
-// blameJoin tells the launcher of the rank that has kept this one from joining.
+// blameJoin tells the launcher of the rank in the way of joining, if err names one.
 func blameJoin(cfg *join.Config, err error) {
 	if cfg.Blame == nil {
 		return
@@ -160,8 +159,8 @@ func blameJoin(cfg *join.Config, err error) {
 	}
 }
 
-// joinDescriptors is about what entering a job opens: listeners, the edges of the
-// control tree, and on rank 0 a connection to everyone.
+// joinDescriptors is about the number of descriptors for entering a job: listeners, the edges of
+// the control tree, and on rank 0 a connection to everyone.
 func joinDescriptors(cfg join.Config) int {
 	const edges = 16
 	if cfg.Rank == 0 {
@@ -170,14 +169,15 @@ func joinDescriptors(cfg join.Config) int {
 	return edges
 }
 
-// enter agrees on what rank 0 forces and opens the data plane.
+// enter agrees on rank 0's settings and opens the data plane.
 func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Rank, string)) (*Comm, error) {
 	registry := all.Submodules()
 	agreed, table, err := o.agree(ctx, job, registry)
 	if err != nil {
 		return nil, err
 	}
-	forced, origin, err := parseForced(agreed.Plan, agreed.PlanOrigin+" of rank 0", registry)
+	origin := agreed.PlanOrigin + " of rank 0"
+	forced, err := ParseForced(agreed.Plan, origin, registry)
 	if err != nil {
 		return nil, err
 	}
@@ -208,28 +208,27 @@ func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Ran
 	if err := o.observe(entered, agreed.Job, job.Topology); err != nil {
 		return nil, errors.Join(err, w.Close(), entered.closeDoor())
 	}
-	c := &Comm{
-		comm: w.Endpoint(job.Rank).Comm(0), world: entered, topology: job.Topology,
-		policy: policy{registry: registry, compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(agreed.Links, job), machineSource: known}, memo: &memo{},
-		cache: map[tasks.Request]*Collective{},
+	p := policy{
+		compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(agreed.Links, job), machineSource: known,
+		tries: agreed.Tries, uniform: agreed.Uniform,
 	}
-	c.tries, c.uniform = agreed.Tries, agreed.Uniform
+	c := newComm(base{w.Endpoint(job.Rank).Comm(0), job.Topology, registry}, entered, p)
 	if job.Rank == 0 {
 		c.tableFile, c.remembers = o.keptTable(job), o.remembers()
 	}
 	c.world.open.Store(1)
 	entered.register(job.Topology)
-	err = c.unify()
+	err = c.unify(&c.base)
 	if err == nil {
-		err = c.share(ctx, agreed, table)
+		err = c.share(ctx, &c.base, agreed, table)
 	}
 	if err == nil && known.checks {
 		var same bool
-		same, err = c.isUnchanged(ctx)
+		same, err = c.isUnchanged(ctx, c.machine)
 		known.measures = !same
 	}
 	if err == nil && known.measures {
-		err = c.measureMachine(ctx, known.keep)
+		err = c.measureMachine(ctx, &c.base, c.Secured() != "")
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())

@@ -12,38 +12,36 @@ import (
 	"github.com/tierflow/tierflow/planner/choose"
 )
 
-// MachineVariable is the environment variable that says what is known of the machine, see
+// MachineVariable is the environment variable for the machine's speeds, see
 // [Options.Machine].
 const MachineVariable = "TIERFLOW_MACHINE"
 
-// Words of [Options.Machine] that are no file's name.
+// Words of [Options.Machine] in place of a file's name.
 const (
-	MachineAuto    = "auto" // what is done if nothing is said
+	MachineAuto    = "auto" // the default
 	MachineOff     = "off"
 	MachineMeasure = "measure" // alone, or with a colon and a file's name
 )
 
-// machineSource is what the options or the environment say of the machine.
+// machineSource is the machine's description by the options or the environment.
 type machineSource struct {
 	machine  *choose.Machine // nil: there is none yet
 	measures bool            // it is to be measured, unless machine is of the same ranks
-	keep     string          // file for what was measured; empty: none
+	keep     string          // file for the measured machine; empty: none
 	auto     bool            // nothing was said: see [machineSource.onJob]
 	checks   bool            // machine was kept by an earlier job, and may have changed
 }
 
-// machineSource reads what the options or the environment say of the machine.
+// machineSource reads the machine of the options or the environment.
 func (o *Options) machineSource() (s machineSource, err error) {
-	name, origin := o.Machine, "Options.Machine"
 	switch {
 	case o.Machine != "" && o.MachineData != nil:
 		return s, errors.New("Options: Machine and MachineData are both given; give one")
 	case o.MachineData != nil:
 		s.machine, err = parseMachine("Options.MachineData", o.MachineData)
 		return s, err
-	case name == "":
-		name, origin = os.Getenv(MachineVariable), MachineVariable
 	}
+	name, origin := setting(o.Machine, "Options.Machine", MachineVariable)
 	switch name {
 	case MachineOff:
 		return s, nil
@@ -71,11 +69,11 @@ func (o *Options) machineSource() (s machineSource, err error) {
 	return s, nil
 }
 
-// settleOn completes the source for a topology: a machine that other ranks have measured is measured
-// again. A machine without a link that t needs is an error.
+// settleOn completes the source for a topology: the ranks measure again if others measured the
+// machine. It is an error if the machine lacks one of t's links.
 //
-// sealed says that there is TLS between nodes. A machine of another setting is measured again
-// too. One that is only read has the cost of sealing added if its file has that; else Explain
+// sealed means TLS between nodes. A machine of another setting is measured again
+// too. A machine that is only read gets the cost of sealing added if its file has it; else Explain
 // warns.
 func (s *machineSource) settleOn(t *levels.Topology, sealed bool) error {
 	if s.measures && s.machine != nil && (s.machine.Provenance.Ranks != ranksOf(t) || s.machine.TLS != sealed) {
@@ -96,7 +94,7 @@ func (s *machineSource) settleOn(t *levels.Topology, sealed bool) error {
 	return s.machine.Check(t)
 }
 
-// betweenNodes returns which links are between nodes.
+// betweenNodes returns a test for links between nodes.
 func betweenNodes(t *levels.Topology) func(machine.Symbol) bool {
 	return func(s machine.Symbol) bool {
 		for k := range t.Depth() {
@@ -108,7 +106,7 @@ func betweenNodes(t *levels.Topology) func(machine.Symbol) bool {
 	}
 }
 
-// ranksOf says what ranks measure a machine: processes find other numbers than goroutines.
+// ranksOf names the ranks of a machine's measurement: processes find other numbers than goroutines.
 func ranksOf(t *levels.Topology) string {
 	if t.IsOneProcess() {
 		return "goroutines " + t.String()
@@ -116,7 +114,7 @@ func ranksOf(t *levels.Topology) string {
 	return "processes " + t.String()
 }
 
-// maxMachine bounds a machine's file, which rank 0 tells all ranks, bytes.
+// maxMachine bounds a machine's file, bytes: rank 0 sends it to all ranks.
 const maxMachine = 32 << 10
 
 func parseMachine(origin string, data []byte) (*choose.Machine, error) {

@@ -2,15 +2,16 @@ package planner_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // machineData returns the file of a machine whose links between nodes are slow.
@@ -35,10 +36,7 @@ var chainless = tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 8 <
 // On a known machine the cheapest plan is chosen, unless another one is forced or a table
 // has an answer. Explain says what the others cost.
 func TestPricesDecide(t *testing.T) {
-	on, err := levels.Parse("4x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x1")
 	ruled, err := planner.Decide(chainless, on, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -52,14 +50,10 @@ func TestPricesDecide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{
-		"machine: Options.MachineData, assumed", "price: ", "less than that of the rule's plan " + ruled.String(),
+	wantText(t, "Explain", text,
+		"machine: Options.MachineData, assumed", "price: ", "less than that of the rule's plan "+ruled.String(),
 		"runner-up: ", "% more: its ib takes ", "  task ib: ", "counted over the links above",
-	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("Explain lacks %q:\n%s", want, text)
-		}
-	}
+	)
 	forced, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: "i=adapt/chain"})
 	if err != nil || !forced.Equal(ruled) {
 		t.Errorf("forced i=adapt/chain: %v, %v; want %v", forced, err, ruled)
@@ -78,10 +72,7 @@ func TestRuleIsTooLarge(t *testing.T) {
 		{planner.Hastily + "20ms", "4x1", false},
 		{"by p2p", "64x16", false},
 	} {
-		on, err := levels.Parse(tc.on)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, tc.on)
 		m := machine.Assumed()
 		m.Provenance.Method = tc.method
 		data, err := m.Format()
@@ -107,10 +98,7 @@ func TestMachineIsAgreed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closeAll(t, comms)
-	on, err := levels.Parse("4x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x1")
 	want, err := planner.Decide(chainless, on, &planner.Options{Machine: file})
 	if err != nil {
 		t.Fatal(err)
@@ -131,10 +119,7 @@ func TestRuleWithoutPrice(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	on, err := levels.Parse("120x2x4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "120x2x4")
 	r := tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, Count: 4}
 	text, err := planner.Explain(r, on, &planner.Options{MachineData: file})
 	if err != nil || !strings.Contains(text, "s=sm has none\n") || !strings.Contains(text, "runner-up: ") {
@@ -160,12 +145,8 @@ func TestMachineRefused(t *testing.T) {
 		{planner.Options{Machine: "x", MachineData: []byte("{}")}, "Machine and MachineData are both given"},
 		{planner.Options{MachineData: linkless}, "Options.MachineData: price on 2x1: machine: no link for level i/network; there are links for s"},
 	} {
-		if _, err := planner.Local("2x1", &tc.o); err == nil || !strings.Contains(err.Error(), tc.want) {
-			t.Errorf("%+v: %v, want %s", tc.o, err, tc.want)
-		}
+		wantError(t, fmt.Sprintf("%+v", tc.o), second(planner.Local("2x1", &tc.o)), tc.want)
 	}
 	t.Setenv(planner.MachineVariable, "/no/such/file")
-	if _, err := planner.Local("2x1", nil); err == nil || !strings.Contains(err.Error(), "TIERFLOW_MACHINE: open /no/such/file") {
-		t.Error(err)
-	}
+	wantError(t, "no such file", second(planner.Local("2x1", nil)), "TIERFLOW_MACHINE: open /no/such/file")
 }

@@ -26,7 +26,7 @@ func lateRounds() int {
 func TestDeadlinesNameTheLate(t *testing.T) {
 	kinds := map[string]func(n int) []*planner.Comm{
 		"processes":  func(n int) []*planner.Comm { return joinProcesses(t, n, (n+1)/2, nil) },
-		"goroutines": func(n int) []*planner.Comm { return localRanks(t, fmt.Sprintf("2x%d", n/2)) },
+		"goroutines": func(n int) []*planner.Comm { return localComms(t, fmt.Sprintf("2x%d", n/2), nil) },
 	}
 	for kind, make := range kinds {
 		for _, n := range []int{4, 16} {
@@ -123,23 +123,12 @@ func TestProcessesDeadlock(t *testing.T) {
 // The environment gives a limit for calls too.
 func TestCallTimeoutVariable(t *testing.T) {
 	t.Setenv(planner.CallTimeoutVariable, "100ms")
-	comms := localRanks(t, "2")
+	comms := localComms(t, "2", nil)
 	_, err := planner.Recv(t.Context(), comms[0], 1, 0, make([]byte, 1))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the limit of 100ms for a call") {
 		t.Errorf("error %v", err)
 	}
 	closeAll(t, comms)
 	t.Setenv(planner.CallTimeoutVariable, "soon")
-	if _, err := planner.Local("2", nil); err == nil || !strings.Contains(err.Error(), `TIERFLOW_CALL_TIMEOUT="soon"`) {
-		t.Errorf("error %v", err)
-	}
-}
-
-func localRanks(t *testing.T, topology string) []*planner.Comm {
-	t.Helper()
-	comms, err := planner.Local(topology, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return comms
+	wantError(t, "a limit of soon", second(planner.Local("2", nil)), `TIERFLOW_CALL_TIMEOUT="soon"`)
 }

@@ -60,12 +60,7 @@ func TestJoinCloseLeavesNothing(t *testing.T) {
 	o := &planner.Options{Recorder: filepath.Join(t.TempDir(), "job.%r"), DumpOnQuit: true}
 	once := map[string]func(){
 		"goroutines": func() {
-			comms, err := planner.Local("2x2", o)
-			if err != nil {
-				t.Fatal(err)
-			}
-			noErrors(t, each(comms, sum))
-			closeAll(t, comms)
+			allSucceed(t, localComms(t, "2x2", o), sum)
 		},
 		"processes": func() { processes(t, 4, 2, o, sum) },
 	}

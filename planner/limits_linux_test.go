@@ -34,10 +34,7 @@ var limited = map[string]func(t *testing.T){
 		joinProcesses(t, 2, 2, nil)
 	},
 	"heap": func(t *testing.T) {
-		comms, err := planner.Local("1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, "1", nil)
 		defer closeAll(t, comms)
 		limit(t, syscall.RLIMIT_AS, 8<<30, 8<<30)
 		if _, err := planner.Alloc[byte](comms[0], 8<<30); err != nil {

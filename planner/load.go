@@ -12,18 +12,18 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// TableVariable is the environment variable that names a file with a decision
-// table, see [Options.Table].
+// TableVariable is the environment variable for the file of a decision table, see
+// [Options.Table].
 const TableVariable = "TIERFLOW_TABLE"
 
-// TableOff in place of a file's name says that there is no decision table.
+// TableOff in place of a file's name means no decision table.
 const TableOff = "off"
 
-// RulesVariable is the environment variable that names a file of rules, see [Options.Rules].
+// RulesVariable is the environment variable for a file of rules, see [Options.Rules].
 const RulesVariable = "TIERFLOW_RULES"
 
-// LoadRules reads a file of rules, as [rules.Parse] does. Submodules and algorithms that reg
-// doesn't have are errors.
+// LoadRules reads a file of rules, as [rules.Parse] does. Submodules and algorithms missing in reg
+// are errors.
 func LoadRules(name string, reg submodules.Registry) (*rules.Base, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -37,7 +37,7 @@ func LoadRules(name string, reg submodules.Registry) (*rules.Base, error) {
 	return parseRules(name, string(text), reg)
 }
 
-// parseRules reads rules whose algorithms reg must have.
+// parseRules reads rules, and checks their plans with reg.
 func parseRules(name, text string, reg submodules.Registry) (*rules.Base, error) {
 	b, err := rules.Parse(name, text)
 	if err == nil {
@@ -51,15 +51,13 @@ func parseRules(name, text string, reg submodules.Registry) (*rules.Base, error)
 
 // rules reads the rules of the options or the environment; nil if there are none.
 func (o *Options) rules(reg submodules.Registry) (*rules.Base, error) {
-	name, origin := o.Rules, "Options.Rules"
 	switch {
 	case o.Rules != "" && o.RulesData != nil:
 		return nil, errors.New("Options: Rules and RulesData are both given; give one")
 	case o.RulesData != nil:
 		return parseRules("Options.RulesData", string(o.RulesData), reg)
-	case name == "":
-		name, origin = os.Getenv(RulesVariable), RulesVariable
 	}
+	name, origin := setting(o.Rules, "Options.Rules", RulesVariable)
 	if name == "" {
 		return nil, nil
 	}
@@ -82,57 +80,44 @@ func LoadTable(name string, reg submodules.Registry) (*table.Table, error) {
 
 // table reads the table of the options or the environment; nil if there is none.
 func (o *Options) table(reg submodules.Registry) (*choose.Table, error) {
-	t, err := o.anyTable(reg)
-	if err != nil || t == nil {
-		return nil, err
-	}
-	if on := t.Provenance.Simulated; o.MeasuredTable && on != "" {
-		return nil, fmt.Errorf("%s: its times were simulated on %s; Options.MeasuredTable allows measured ones only", t.Origin, on)
-	}
-	return t, nil
-}
-
-// anyTable is table without what the options demand of it.
-func (o *Options) anyTable(reg submodules.Registry) (*choose.Table, error) {
-	name, origin := o.Table, "Options.Table"
+	name, origin := setting(o.Table, "Options.Table", TableVariable)
+	var t *table.Table
+	var err error
 	switch {
 	case o.Table != "" && o.TableData != nil:
 		return nil, errors.New("Options: Table and TableData are both given; give one")
 	case o.TableData != nil:
-		t, err := table.Parse("Options.TableData", o.TableData, reg)
-		if err != nil {
-			return nil, err
-		}
-		return &choose.Table{Table: t, Origin: "Options.TableData"}, nil
-	case name == "":
-		name, origin = os.Getenv(TableVariable), TableVariable
-	}
-	if name == "" || name == TableOff {
+		name = "Options.TableData"
+		t, err = table.Parse(name, o.TableData, reg)
+	case name == "" || name == TableOff:
 		return nil, nil
+	default:
+		if t, err = LoadTable(name, reg); err != nil {
+			err = fmt.Errorf("%s: %w", origin, err)
+		}
 	}
-	t, err := LoadTable(name, reg)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
+		return nil, err
+	}
+	if on := t.Provenance.Simulated; o.MeasuredTable && on != "" {
+		return nil, fmt.Errorf("%s: its times were simulated on %s; Options.MeasuredTable allows measured ones only", name, on)
 	}
 	return &choose.Table{Table: t, Origin: name}, nil
 }
 
-// EffortVariable is the environment variable that says how hard to look for a plan, see
+// EffortVariable is the environment variable for the effort of looking for a plan, see
 // [Options.Effort].
 const EffortVariable = "TIERFLOW_EFFORT"
 
 // Words of [Options.Effort].
 const (
-	EffortEstimate = "estimate" // what is done if nothing is said
+	EffortEstimate = "estimate" // the default
 	EffortMeasure  = "measure"
 )
 
-// effort reads what the options or the environment say.
+// effort reports whether the options or the environment ask for [EffortMeasure].
 func (o *Options) effort() (measures bool, err error) {
-	word, origin := o.Effort, "Options.Effort"
-	if word == "" {
-		word, origin = os.Getenv(EffortVariable), EffortVariable
-	}
+	word, origin := setting(o.Effort, "Options.Effort", EffortVariable)
 	switch word {
 	case "", EffortEstimate:
 		return false, nil

@@ -9,11 +9,11 @@ import (
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/tcp"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // Local makes a communicator of goroutine ranks, one Comm for each rank of the
-// topology, which [levels.Parse] reads: 4x2 is four nodes of two ranks. Each Comm
+// topology, in the grammar of [levels.Parse]: 4x2 is four nodes of two ranks. Each Comm
 // must be closed.
 func Local(topology string, o *Options) ([]*Comm, error) {
 	t, err := levels.Parse(topology)
@@ -31,12 +31,13 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	p, err := o.policy()
+	reg := all.Submodules()
+	p, err := o.policy(reg)
 	if err != nil {
 		return nil, err
 	}
 	if err := tcp.UsableCongestion(o.congestion()); err != nil {
-		return nil, err // as between processes, which would use it
+		return nil, err // as between processes
 	}
 	t = t.OneProcess()
 	if err := p.settle(o, t); err != nil {
@@ -54,29 +55,26 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	w.register(t)
 	comms := make([]*Comm, t.Size())
 	for r := range comms {
-		comms[r] = &Comm{
-			comm: w.Endpoint(levels.Rank(r)).Comm(0), world: w, topology: t,
-			policy: p.own(), memo: &memo{}, cache: map[tasks.Request]*Collective{},
-		}
+		comms[r] = newComm(base{w.Endpoint(levels.Rank(r)).Comm(0), t, reg}, w, p.clone())
 	}
 	for _, c := range comms {
-		if err := c.unify(); err != nil {
+		if err := c.unify(&c.base); err != nil {
 			return nil, errors.Join(err, w.Close())
 		}
 	}
 	if p.measures {
-		if err := measureAll(comms, p.keep); err != nil {
+		if err := measureAll(comms); err != nil {
 			return nil, err
 		}
 	}
 	return comms, nil
 }
 
-// measureAll measures the machine with goroutine ranks, which it closes if that fails.
-func measureAll(comms []*Comm, keep string) error {
+// measureAll measures the machine with goroutine ranks. If that fails it closes them.
+func measureAll(comms []*Comm) error {
 	var g errgroup.Group
 	for _, c := range comms {
-		g.Go(func() error { return c.measureMachine(context.Background(), keep) })
+		g.Go(func() error { return c.measureMachine(context.Background(), &c.base, c.Secured() != "") })
 	}
 	err := g.Wait()
 	if err != nil {

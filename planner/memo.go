@@ -8,18 +8,18 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// memo keeps decisions, so that asking again for the same collective costs a look
-// into a table. It may be used by several goroutines. Looking needs no lock, which would double its
+// memo keeps decisions: asking again for the same collective costs a look
+// into a table. It may be used by several goroutines. Looking takes no lock: one would double the
 // cost. Slots are filled once, one after the other, and a table is copied to a larger one when half
 // of it is full.
 type memo struct {
-	last  atomic.Pointer[remembered] // that was found: most programs ask for the same again
-	slots atomic.Pointer[[]atomic.Pointer[remembered]]
+	last  atomic.Pointer[memoEntry] // the last one found: most programs ask for the same again
+	slots atomic.Pointer[[]atomic.Pointer[memoEntry]]
 	mu    sync.Mutex // held to put
 	n     int        // filled slots
 }
 
-type remembered struct {
+type memoEntry struct {
 	request  tasks.Request
 	decision *choose.Decision
 }
@@ -31,8 +31,8 @@ const (
 	mostSlots  = 512
 )
 
-// slot is where a request is looked for first in a table of 2ⁿ slots. Numbers that programs vary
-// are mixed by a multiplication; requests that are alike in them follow each other.
+// slot is the first slot to look for a request, in a table of 2ⁿ slots. A multiplication mixes the
+// numbers that programs vary. Requests alike in these follow each other.
 func slot(r *tasks.Request, slots int) int {
 	x := uint64(r.Count) ^ uint64(r.Coll)<<56 ^ uint64(r.Type)<<48 ^ uint64(uint32(r.Root))<<24 ^ uint64(r.Op.ID())<<40
 	return int(x*0x9e3779b97f4a7c15>>32) & (slots - 1)
@@ -57,21 +57,21 @@ func (m *memo) put(r tasks.Request, d *choose.Decision) {
 		}
 		m.slots.Store(next)
 	}
-	if putIn(*m.slots.Load(), &remembered{r, d}) {
+	if putIn(*m.slots.Load(), &memoEntry{r, d}) {
 		m.n++
 	} else {
-		m.last.Store(nil) // it may be what was replaced
+		m.last.Store(nil) // it may be the replaced one
 	}
 }
 
-func newSlots(n int) *[]atomic.Pointer[remembered] {
-	all := make([]atomic.Pointer[remembered], n)
+func newSlots(n int) *[]atomic.Pointer[memoEntry] {
+	all := make([]atomic.Pointer[memoEntry], n)
 	return &all
 }
 
 // putIn puts a decision into the first free slot, or in place of one for an equal request, and
 // reports whether the slot was free.
-func putIn(slots []atomic.Pointer[remembered], e *remembered) bool {
+func putIn(slots []atomic.Pointer[memoEntry], e *memoEntry) bool {
 	i := slot(&e.request, len(slots))
 	old := slots[i].Load()
 	for old != nil && old.request != e.request {
@@ -82,9 +82,9 @@ func putIn(slots []atomic.Pointer[remembered], e *remembered) bool {
 	return old == nil
 }
 
-// find is the decision for r; nil if there is none.
-func (m *memo) find(r tasks.Request) *choose.Decision {
-	if last := m.last.Load(); last != nil && last.request == r {
+// find returns the decision for r, which it only reads; nil if there is none.
+func (m *memo) find(r *tasks.Request) *choose.Decision {
+	if last := m.last.Load(); last != nil && last.request == *r {
 		return last.decision
 	}
 	all := m.slots.Load()
@@ -92,12 +92,12 @@ func (m *memo) find(r tasks.Request) *choose.Decision {
 		return nil
 	}
 	slots := *all
-	for i := slot(&r, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
+	for i := slot(r, len(slots)); ; i = (i + 1) & (len(slots) - 1) {
 		found := slots[i].Load()
 		if found == nil {
 			return nil
 		}
-		if found.request == r {
+		if found.request == *r {
 			m.last.Store(found)
 			return found.decision
 		}
@@ -113,7 +113,27 @@ func (m *memo) forget() {
 	m.last.Store(nil)
 }
 
-// trials remembers what the ranks of a communicator have tried. All have tried the same.
+// decisions chooses plans for a communicator, and remembers them.
+type decisions struct {
+	policy
+	memo   *memo
+	trials trials
+}
+
+// decide returns the decision of policy.choose for a request on a base, from the memo if it is there.
+func (d *decisions) decide(r *tasks.Request, b *base) (*choose.Decision, error) {
+	if known := d.memo.find(r); known != nil {
+		return known, nil
+	}
+	made, err := d.choose(*r, b.topology, b.registry)
+	if err != nil {
+		return nil, err
+	}
+	d.memo.put(*r, &made)
+	return &made, nil
+}
+
+// trials remembers the decisions of a communicator's trials, equal on all ranks.
 type trials struct {
 	mu    sync.Mutex
 	known map[tasks.Request]*choose.Decision

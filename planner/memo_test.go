@@ -38,7 +38,7 @@ func TestMemo(t *testing.T) {
 			m.put(r, d)
 			twin[r] = d
 		default:
-			if got := m.find(r); got != twin[r] {
+			if got := m.find(&r); got != twin[r] {
 				t.Fatalf("%v: %p, want %p", r, got, twin[r])
 			}
 		}
@@ -57,7 +57,7 @@ func TestMemoAtOnce(t *testing.T) {
 			rng := rand.New(rand.NewPCG(34, seed))
 			for range 2000 {
 				r := drawnRequest(rng)
-				if d := m.find(r); d != nil && d.Plan.Window != int(r.Count)+1 {
+				if d := m.find(&r); d != nil && d.Plan.Window != int(r.Count)+1 {
 					t.Errorf("%v: the decision of another request", r)
 				}
 				m.put(r, &choose.Decision{Plan: tasks.Plan{Window: int(r.Count) + 1}})

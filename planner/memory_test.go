@@ -4,10 +4,11 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // memoryOf is what a rank's programs for a request need beside the caller's buffers.
@@ -30,10 +31,7 @@ func memoryOf(t *testing.T, r tasks.Request, on *levels.Topology, p tasks.Plan, 
 // one to reduce into.
 func TestMemoryWithinWindow(t *testing.T) {
 	for _, spec := range []string{"1x4", "4x1", "4x2"} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		for _, r := range []tasks.Request{
 			{Coll: tasks.Bcast, Type: tasks.Float32},
 			{Coll: tasks.Reduce, Type: tasks.Float32, Op: tasks.Sum},
@@ -46,7 +44,7 @@ func TestMemoryWithinWindow(t *testing.T) {
 					var needs [2]int64
 					for i, mib := range []int64{64, 256} {
 						r.Count = mib << 20 / 4
-						p, _ := rule.Choose(r, on, tasks.Plan{Shape: shape})
+						p, _ := builtin.Choose(r, on, tasks.Plan{Shape: shape})
 						needs[i] = memoryOf(t, r, on, p, rank)
 						if most := 3 * int64(p.Window) * p.Segment; needs[i] > most {
 							t.Errorf("%s, %v of %d MiB, %v: rank %d needs %d bytes, over 3 windows, which are %d", spec, r.Coll, mib, p, rank, needs[i], most)
@@ -65,13 +63,10 @@ func TestMemoryWithinWindow(t *testing.T) {
 // scratch is at most three windows of segments, and another one is slots.
 func TestExscanMemoryWithinWindow(t *testing.T) {
 	for _, spec := range []string{"1x4", "4x1", "4x2"} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		for _, inPlace := range []bool{false, true} {
 			r := tasks.Request{Coll: tasks.Exscan, Type: tasks.Float32, Op: tasks.Sum, InPlace: inPlace, Count: 64 << 20 / 4}
-			p, _ := rule.Choose(r, on, tasks.Plan{})
+			p, _ := builtin.Choose(r, on, tasks.Plan{})
 			for rank := range levels.Rank(on.Size()) {
 				needs, most := memoryOf(t, r, on, p, rank), 4*int64(p.Window)*p.Segment
 				if r.Count *= 4; needs > most || memoryOf(t, r, on, p, rank) != needs {

@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // After Close every call is an error that says so, on all communicators that end with
@@ -67,14 +68,12 @@ func TestStartTwice(t *testing.T) {
 			for what, f := range map[string]func(context.Context) error{
 				"start": func(ctx context.Context) error { return second(b.Start(ctx)) }, "run": b.Run,
 			} {
-				w := wrongUse{what: what, want: []string{"start barrier: the run before has not ended: already started"}}
-				w.judge(t, 0, f(ctx))
+				wantError(t, what, f(ctx), "start barrier: the run before has not ended: already started")
 			}
 			close(tried)
 			return errors.Join(p.Wait(), p.Wait())
 		}))
-		noErrors(t, each(comms, sum))
-		closeAll(t, comms)
+		allSucceed(t, comms, sum)
 	})
 }
 
@@ -83,7 +82,7 @@ func TestStartTwice(t *testing.T) {
 func TestMessageOfPartsOfElements(t *testing.T) {
 	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
 		for _, n := range []int{1, 5, 100_001} {
-			want := []string{fmt.Sprintf("a message of %d bytes is no whole number of elements of 4 bytes", n)}
+			want := fmt.Sprintf("a message of %d bytes is no whole number of elements of 4 bytes", n)
 			noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 				const tag = 7
 				from := c.Size() - 1
@@ -99,15 +98,13 @@ func TestMessageOfPartsOfElements(t *testing.T) {
 					return nil
 				}
 				buf := make([]int32, n/4+1)
-				w := wrongUse{what: fmt.Sprintf("%d bytes", n), want: append(want, fmt.Sprintf("receive from rank %d, tag 7: ", from))}
-				w.judge(t, 0, second(planner.Recv(ctx, c, from, tag, buf)))
+				wantError(t, fmt.Sprint(n, " bytes"), second(planner.Recv(ctx, c, from, tag, buf)), want, fmt.Sprintf("receive from rank %d, tag 7: ", from))
 				p, err := planner.StartRecv(ctx, c, from, tag, buf)
 				if err != nil {
 					return err
 				}
 				for range 2 {
-					w := wrongUse{what: fmt.Sprintf("%d bytes, started", n), want: want}
-					w.judge(t, 0, second(p.Wait()))
+					wantError(t, fmt.Sprint(n, " bytes, started"), second(p.Wait()), want)
 				}
 				if got, err := planner.Recv(ctx, c, from, tag, buf); got != 1 || err != nil || buf[0] != 17 {
 					return fmt.Errorf("the next message: %d elements, %d first, error %v", got, buf[0], err)
@@ -149,16 +146,8 @@ func TestWrongEach(t *testing.T) {
 		}
 		closeAll(t, comms)
 	})
-	for _, test := range []struct {
-		what, want string
-		err        error
-	}{
-		{"Run without a context", "the context is nil", planner.Run(nobody, "2", nil, fine)},
-		{"Run without a function", "the function is nil", planner.Run(t.Context(), "2", nil, nil)},
-	} {
-		w := wrongUse{what: test.what, want: []string{test.want}}
-		w.judge(t, 0, test.err)
-	}
+	wantError(t, "Run without a context", planner.Run(nobody, "2", nil, fine), "the context is nil")
+	wantError(t, "Run without a function", planner.Run(t.Context(), "2", nil, nil), "the function is nil")
 }
 
 // Topologies that are none.
@@ -170,8 +159,8 @@ func TestWrongTopologies(t *testing.T) {
 		"1048576x2": "allowed are at most 1048576", "2x2/round": "allowed are /block and /rr", "a:1,a:1": `node "a" is given twice`,
 	} {
 		err := planner.Run(t.Context(), spec, nil, func(context.Context, *planner.Comm) error { return nil })
-		w := wrongUse{what: fmt.Sprintf("topology %q", spec), want: []string{fmt.Sprintf("topology %q", spec), want}}
-		w.judge(t, 0, err)
+		what := fmt.Sprintf("topology %q", spec)
+		wantError(t, what, err, what, want)
 	}
 	for what, none := range map[string]*levels.Topology{"nil": nil, "zero": {}} {
 		for name, f := range map[string]func() error{
@@ -180,14 +169,10 @@ func TestWrongTopologies(t *testing.T) {
 			"Explain":  func() error { return second(planner.Explain(barrier, none, nil)) },
 			"Consider": func() error { return second(tune.Consider(barrier, none, nil, tune.Space{})) },
 		} {
-			w := wrongUse{what: what + " topology of " + name, want: []string{"the topology is nil or zero", "package levels"}}
-			w.judge(t, 0, caught(f))
+			wantError(t, what+" topology of "+name, caught(f), "the topology is nil or zero", "package levels")
 		}
 	}
-	two, err := levels.Parse("2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	two := tasktest.Topology(t, "2")
 	for what, f := range map[string]func() error{
 		"the context is nil":  func() error { return second((&tune.Search{Topology: two}).Run(nobody, nil)) },
 		"the meter is nil":    func() error { return second((&tune.Search{Topology: two}).Run(t.Context(), nil)) },
@@ -198,8 +183,7 @@ func TestWrongTopologies(t *testing.T) {
 		"join: the context":   func() error { return second(planner.JoinAs(nobody, join.Config{Size: 2}, nil)) },
 		"join: the context ":  func() error { return second(planner.Join(nobody, nil)) },
 	} {
-		w := wrongUse{what: what, want: []string{what}}
-		w.judge(t, 0, caught(f))
+		wantError(t, what, caught(f), what)
 	}
 }
 
@@ -229,13 +213,10 @@ func TestWrongOptions(t *testing.T) {
 			if test.name != "" {
 				t.Setenv(test.name, test.value)
 			}
-			w := wrongUse{what: "goroutine ranks", want: test.want}
-			w.judge(t, 0, second(planner.Local("2x2", &test.o)))
-			w.what = "a job of one"
-			w.judge(t, 0, second(planner.JoinAs(t.Context(), join.Config{Size: 1}, &test.o)))
-			w.what = "processes"
+			wantError(t, "goroutine ranks", second(planner.Local("2x2", &test.o)), test.want...)
+			wantError(t, "a job of one", second(planner.JoinAs(t.Context(), join.Config{Size: 1}, &test.o)), test.want...)
 			for r, err := range joinErrors(t, 2, &test.o) {
-				w.judge(t, r, err)
+				wantError(t, fmt.Sprint("process ", r), err, test.want...)
 			}
 		})
 	}

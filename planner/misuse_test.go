@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -32,10 +31,7 @@ type wrongUse struct {
 func onBoth(t *testing.T, f func(t *testing.T, comms []*planner.Comm)) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) {
-		comms, err := planner.Local("2x2", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, "2x2", nil)
 		f(t, comms)
 	})
 	t.Run("processes", func(t *testing.T) { f(t, joinProcesses(t, wrongRanks, 2, nil)) })
@@ -56,23 +52,7 @@ func (w *wrongUse) check(t *testing.T, comms []*planner.Comm) {
 		t.Fatalf("%s: hangs", w.what)
 	}
 	for r, err := range errs {
-		w.judge(t, r, err)
-	}
-}
-
-func (w *wrongUse) judge(t *testing.T, rank int, err error) {
-	t.Helper()
-	if err == nil {
-		t.Errorf("%s: rank %d: no error", w.what, rank)
-		return
-	}
-	if crash := runtime.Error(nil); errors.As(err, &crash) || errors.Is(err, errPanic) || errors.Is(err, errHangs) {
-		t.Errorf("%s: rank %d: %v", w.what, rank, err)
-	}
-	for _, want := range w.want {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: rank %d: %v; want %q in it", w.what, rank, err, want)
-		}
+		wantError(t, fmt.Sprintf("%s: rank %d", w.what, r), err, w.want...)
 	}
 }
 
@@ -450,10 +430,7 @@ func wrongData() []wrongUse {
 // An operation that uses its communicator is refused also while another goroutine makes a
 // collective on it, which waits for the operation.
 func TestOperationBesideCreation(t *testing.T) {
-	comms, err := planner.Local("2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2", nil)
 	defer closeAll(t, comms)
 	inside := make(chan bool)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {

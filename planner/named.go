@@ -8,13 +8,13 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// PrepareNamed is [Comm.Prepare] of a collective with a name, which must be the same on all
-// ranks: else they get [ErrMismatch], and its text has the names. So what makes many collectives
-// of equal requests, for different things, is told when ranks confuse them.
+// PrepareNamed is [Comm.Prepare] of a collective with a name. The name must be the same on all
+// ranks: else they get [ErrMismatch], and its text has the names. So a program with many collectives
+// of equal requests, for different things, hears of it when ranks confuse them.
 //
-// like is nil, or a collective of the same communicator and request, whose program is shared.
+// like is nil, or a collective of the same communicator and request. The two share a program then.
 func (c *Comm) PrepareNamed(name string, r tasks.Request, send, recv []byte, like *Collective) (*Collective, error) {
-	r, err := c.canonical(r, send, recv)
+	r, err := c.checkRaw(r, send, recv)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +22,7 @@ func (c *Comm) PrepareNamed(name string, r tasks.Request, send, recv []byte, lik
 		return nil, fmt.Errorf("%v: %w", r, errNoName)
 	}
 	if like == nil {
-		d, err := c.decide(r)
+		d, err := c.decide(&r, &c.base)
 		if err != nil {
 			return nil, err
 		}
@@ -44,13 +44,13 @@ func (c *Comm) PrepareNamed(name string, r tasks.Request, send, recv []byte, lik
 var errNoName = errors.New("a collective without a name; give one, or call Prepare")
 
 // Predict returns how long a call is thought to take on this communicator, ns, by a decision
-// table or by prices on a known machine. Without these, and where a plan is forced, it isn't known.
+// table or by prices on a known machine. Without these, and with a forced plan, it isn't known.
 // All ranks get the same.
 func (c *Comm) Predict(r tasks.Request) (ns float64, known bool, err error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return 0, false, fmt.Errorf("%v: %w", r, err)
 	}
-	d, err := c.decide(r)
+	d, err := c.decide(&r, &c.base)
 	if err != nil {
 		return 0, false, err
 	}

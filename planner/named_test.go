@@ -43,9 +43,7 @@ func TestNamedMisuse(t *testing.T) {
 			return err
 		}
 		r.Count = 1
-		if _, err := c.PrepareNamed("b", r, nil, make([]byte, 4), one); err == nil || !strings.Contains(err.Error(), "isn't allreduce 2 f32 sum") {
-			t.Error(err)
-		}
+		wantError(t, "another request", second(c.PrepareNamed("b", r, nil, make([]byte, 4), one)), "isn't allreduce 2 f32 sum")
 		if _, err := c.PrepareNamed("", r, nil, make([]byte, 4), nil); err == nil {
 			t.Error("no name passes")
 		}

@@ -10,23 +10,23 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Neighbors prepares that this rank gives send[i] to rank peers[i] and gets recv[i] from it,
+// Neighbors prepares giving send[i] to rank peers[i] and getting recv[i] from it,
 // for all i: the halos of a grid, or the edges of a graph. Each rank has a list of its own,
 // in any order; it may be empty. A rank may be its own peer, and none is there twice. Blocks
 // have any lengths, and may be empty. Those to receive must not overlap with each other, nor
 // with those to send.
 //
 // All ranks must make it at the same time: they tell each other their lists. Where one rank
-// names another, that one must name it, and expect as many elements as it is given. Otherwise
-// making it is an error on all ranks, which names the two. So is a list of one rank that
-// can't be. Each rank keeps what all lists say, 32 bytes for each entry.
+// names another, the other must name it, and expect as many elements as it is given. Otherwise
+// making it is an error on all ranks, naming the two. A wrong list of one rank is an error on
+// all, too. Each rank keeps the lists of all, 32 bytes for each entry.
 //
-// Blocks that lie side by side in one array, in the order of peers' ranks, are used where
-// they lie; others are copied, to send before a run and to receive after it. A run allocates
-// nothing. It has the steps of MPI_Neighbor_alltoallv_init (MPI 4.0, 8.8), where each pair
-// of ranks has one edge.
+// Blocks side by side in one array, in the order of peers' ranks, are used in their
+// place; others are copied, to send before a run and to receive after it. A run allocates
+// nothing. It has the steps of MPI_Neighbor_alltoallv_init (MPI 4.0, 8.8), with one edge for
+// each pair of ranks.
 func Neighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (*Collective, error) {
-	h, r, err := meet(ctx, c, peers, send, recv)
+	h, r, err := neighborRequest(ctx, c, peers, send, recv)
 	if err != nil {
 		return nil, err
 	}
@@ -34,28 +34,33 @@ func Neighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]
 	if err != nil {
 		return nil, err
 	}
-	if h.send.copied || h.recv.copied {
-		col.around.before, col.around.after = h.send.gather, h.recv.spread
+	if col.copies = h.send.copied || h.recv.copied; col.copies {
+		col.around.before = h.send.gather
+		col.around.after = func(err error) {
+			if err == nil {
+				h.recv.spread()
+			}
+		}
 	}
 	return col, nil
 }
 
-// NeighborsNow is [Neighbors] and a run in one call. What it compiles is kept for the next
-// call with the same lists on all ranks; these are exchanged each time.
+// NeighborsNow is [Neighbors] and a run in one call. The compiled program is kept for the next
+// call with the same lists on all ranks. The lists are exchanged each time.
 func NeighborsNow[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) error {
-	h, r, err := meet(ctx, c, peers, send, recv)
+	h, r, err := neighborRequest(ctx, c, peers, send, recv)
 	if err != nil {
 		return err
 	}
 	h.send.gather()
-	if err := c.now(ctx, r, asBytes(h.send.all), asBytes(h.recv.all)); err != nil {
+	if err := c.runNow(ctx, r, asBytes(h.send.all), asBytes(h.recv.all)); err != nil {
 		return err
 	}
 	h.recv.spread()
 	return nil
 }
 
-// halos is what a rank gives its neighbours and gets from them.
+// halos are a rank's blocks to its neighbours and from them.
 type halos[T any] struct{ send, recv row[T] }
 
 // row is blocks in the order of ranks, none of them empty, and an array of all of them.
@@ -65,7 +70,7 @@ type row[T any] struct {
 	copied bool // all is memory of its own
 }
 
-// newRow finds the array in which blocks lie side by side, or makes one.
+// newRow finds the array of blocks that lie side by side, or makes one.
 func newRow[T any](blocks [][]T) row[T] {
 	blocks = slices.DeleteFunc(blocks, func(b []T) bool { return len(b) == 0 })
 	w, n := row[T]{blocks: blocks}, 0
@@ -119,11 +124,11 @@ func (w *row[T]) spread() {
 	}
 }
 
-// meet exchanges the lists, and makes the request. A rank whose arguments are wrong tells the
-// others, who would wait for it otherwise.
-func meet[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (h halos[T], r tasks.Request, err error) {
+// neighborRequest exchanges the lists, and makes the request. A rank with wrong arguments tells the
+// others: they would wait for it otherwise.
+func neighborRequest[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (h halos[T], r tasks.Request, err error) {
 	r = tasks.Request{Coll: tasks.Neighbors}
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return h, r, fmt.Errorf("%v: %w", r.Coll, err)
 	}
 	_, err = elementOf[T](r.Coll)
@@ -140,12 +145,12 @@ func meet[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (h
 		return h, r, fmt.Errorf("%v: %w", r.Coll, err)
 	}
 	r.Count = r.Matrix.Max()
-	r, _, _, err = untype(c, r, noRoot, h.send.all, h.recv.all)
+	r, _, _, err = requestOf(c, r, noRoot, h.send.all, h.recv.all)
 	return h, r, err
 }
 
-// checkPeers returns an error unless there are as many blocks as peers, all of them ranks
-// that differ.
+// checkPeers returns an error unless there are as many blocks as peers, all of them different
+// ranks.
 func checkPeers(peers []int, send, recv, ranks int) error {
 	if send != len(peers) || recv != len(peers) {
 		return fmt.Errorf("%d peers, %d blocks to send and %d to receive; they must be equal", len(peers), send, recv)
@@ -179,13 +184,13 @@ func checkApart[T any](send, recv [][]T) error {
 	return nil
 }
 
-// edge is what a rank says of a peer.
+// edge is an entry of a rank's list: a peer and the counts of elements.
 type edge struct {
 	peer, gives, expects int64
 	at                   int // in its list; nobody else needs to know
 }
 
-// edgesOf lists what a rank says, by its peers' ranks.
+// edgesOf returns a rank's list, ordered by its peers' ranks.
 func edgesOf[T any](peers []int, send, recv [][]T) []edge {
 	all := make([]edge, len(peers))
 	for i, p := range peers {
@@ -204,47 +209,44 @@ func pick[T any](blocks [][]T, edges []edge) [][]T {
 	return all
 }
 
-// settleEdges tells all ranks what this one says, or that it has nothing to say for what is
-// wrong, and returns what ranks give each other.
-func (c *Comm) settleEdges(ctx context.Context, mine []edge, wrong error) (m tasks.Matrix, err error) {
-	degrees := make([]int64, c.Size())
-	degrees[c.Rank()] = int64(len(mine))
+// settleEdges tells all ranks this one's list, or only that its arguments are wrong. It returns
+// the counts of all ranks for each other.
+func (b *base) settleEdges(ctx context.Context, mine []edge, wrong error) (m tasks.Matrix, err error) {
+	degrees := make([]int64, b.topology.Size())
+	degrees[b.comm.Rank()] = int64(len(mine))
 	if wrong != nil {
-		degrees[c.Rank()] = -1
+		degrees[b.comm.Rank()] = -1
 	}
-	err = c.tellTable(ctx, tasks.Request{Count: 1}, degrees)
+	err = b.tellTable(ctx, tasks.Request{Count: 1}, degrees)
 	if err = cmp.Or(wrong, err); err != nil {
 		return m, err
 	}
 	if rank := slices.Index(degrees, -1); rank >= 0 {
 		return m, fmt.Errorf("rank %d has peers or blocks that can't be; its own error says which", rank)
 	}
-	all, err := c.tellEdges(ctx, mine, degrees)
+	all, err := b.tellEdges(ctx, mine, degrees)
 	if err != nil {
 		return m, err
 	}
 	return agreeOnEdges(all)
 }
 
-// tellTable gathers a table on all ranks, of which each has its own part.
-func (c *Comm) tellTable(ctx context.Context, r tasks.Request, table []int64) error {
+// tellTable gathers a table on all ranks from each rank's own part.
+func (b *base) tellTable(ctx context.Context, r tasks.Request, table []int64) error {
 	r.Coll, r.Type, r.InPlace = tasks.Allgather, tasks.Int64, true
-	col, err := c.internal(r, peersCall, asBytes(table))
-	if err != nil {
-		return err
-	}
-	return col.Run(ctx)
+	return b.runInternal(ctx, r, peersCall, asBytes(table))
 }
 
 // peersCall is for the lists of neighbors.
 const peersCall purpose = "the peers of neighbors"
 
-// tellEdges tells all ranks this one's edges, and returns those of all: so many each.
-func (c *Comm) tellEdges(ctx context.Context, mine []edge, degrees []int64) (all [][]edge, err error) {
+// tellEdges tells all ranks this one's edges, and returns those of all ranks. degrees is their number
+// by rank.
+func (b *base) tellEdges(ctx context.Context, mine []edge, degrees []int64) (all [][]edge, err error) {
 	const fields = 3
 	counts, sum, before := make([]int, len(degrees)), 0, 0
 	for rank, n := range degrees {
-		if rank == c.Rank() {
+		if rank == int(b.comm.Rank()) {
 			before = sum
 		}
 		counts[rank] = fields * int(n)
@@ -263,7 +265,7 @@ func (c *Comm) tellEdges(ctx context.Context, mine []edge, degrees []int64) (all
 	for i, e := range mine {
 		copy(table[before+fields*i:], []int64{e.peer, e.gives, e.expects})
 	}
-	if err := c.tellTable(ctx, r, table); err != nil {
+	if err := b.tellTable(ctx, r, table); err != nil {
 		return nil, err
 	}
 	for rank, n := range degrees {
@@ -275,8 +277,8 @@ func (c *Comm) tellEdges(ctx context.Context, mine []edge, degrees []int64) (all
 	return all, nil
 }
 
-// agreeOnEdges returns what ranks give each other, or which two don't agree: the same on all
-// ranks.
+// agreeOnEdges returns the ranks' counts for each other, or an error naming two in
+// disagreement: the same on all ranks.
 func agreeOnEdges(all [][]edge) (tasks.Matrix, error) {
 	var pairs []tasks.Pair
 	for rank, edges := range all {

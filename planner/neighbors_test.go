@@ -203,11 +203,7 @@ func TestNeighborsAllocateNothing(t *testing.T) {
 		t.Skip("the race detector allocates")
 	}
 	for _, together := range []bool{false, true} {
-		comms, err := planner.Local("2x1", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		allSucceed(t, localComms(t, "2x1", nil), func(ctx context.Context, c *planner.Comm) error {
 			counts := []int{0, 0}
 			counts[1-c.Rank()] = 100
 			counts[c.Rank()] = 3
@@ -225,7 +221,6 @@ func TestNeighborsAllocateNothing(t *testing.T) {
 				return fmt.Errorf("rank %d, together %v: %v allocations a run: %v", c.Rank(), together, n, runErr)
 			}
 			return nil
-		}))
-		closeAll(t, comms)
+		})
 	}
 }

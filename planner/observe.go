@@ -19,11 +19,11 @@ const (
 	RecorderVariable = "TIERFLOW_RECORDER" // see [Options.Recorder]
 	TraceVariable    = "TIERFLOW_TRACE"    // see [Options.Trace]
 	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]; 0: see [Options.NoDump]
-	StateVariable    = "TIERFLOW_STATE_FD" // set by tierflow run: what it asks for states through
+	StateVariable    = "TIERFLOW_STATE_FD" // set by tierflow run: the descriptor of its questions for states
 )
 
-// observe starts what the options or the environment ask for to see what the
-// world's ranks do. The job has that name on all ranks; empty: all are in this process.
+// observe starts the traces, profile, recordings and dumps that the options or the environment
+// ask for. job names the job on all ranks; empty: all are in this process.
 func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 	if err := o.trace(w, job, t); err != nil {
 		return err
@@ -37,11 +37,8 @@ func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 	path, origin := o.recorder()
 	if path == "" {
 		w.recordByDoor()
-	}
-	if path != "" {
-		if err := w.Record(path); err != nil {
-			return fmt.Errorf("%s: %w", origin, err)
-		}
+	} else if err := w.Record(path); err != nil {
+		return fmt.Errorf("%s: %w", origin, err)
 	}
 	switch v := os.Getenv(DumpVariable); {
 	case v != "" && v != "0" && v != "1":
@@ -52,7 +49,7 @@ func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 	return nil
 }
 
-// mostEvery bounds the calls of which one is traced.
+// mostEvery bounds the calls from one traced call to the next.
 const mostEvery = 1 << 20
 
 // usualEvery is their number unless one is given.
@@ -60,10 +57,7 @@ const usualEvery = 16
 
 // trace lets the ranks of a world keep steps, if they are asked to.
 func (o *Options) trace(w *world, job string, t *levels.Topology) error {
-	text, origin := o.Trace, "Options.Trace"
-	if text == "" {
-		text, origin = os.Getenv(TraceVariable), TraceVariable
-	}
+	text, origin := setting(o.Trace, "Options.Trace", TraceVariable)
 	if text == "" {
 		return nil
 	}
@@ -88,12 +82,9 @@ func (o *Options) trace(w *world, job string, t *levels.Topology) error {
 	return nil
 }
 
-// recorder returns where ranks record, and who says so.
+// recorder returns the file of recordings, and the setting that names it.
 func (o *Options) recorder() (path, origin string) {
-	if o.Recorder != "" {
-		return o.Recorder, "Options.Recorder"
-	}
-	return os.Getenv(RecorderVariable), RecorderVariable
+	return setting(o.Recorder, "Options.Recorder", RecorderVariable)
 }
 
 // recorderPath returns the absolute name of a rank's recording; empty: it has none of its own.
@@ -109,7 +100,7 @@ func (o *Options) recorderPath(rank int) string {
 	return path
 }
 
-// processConfig is config for ranks that are processes.
+// processConfig is config for processes.
 func (o *Options) processConfig() (proc.Config, error) {
 	config, err := o.config()
 	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.congestion()}

@@ -14,21 +14,21 @@ var (
 	errCounts     = errors.New("blocks that differ are of ranks that may be gone; make it anew")
 )
 
-// On makes the same collective on another communicator, which has the ranks of this one's or some of them: as
-// [Comm.Shrink] and [Comm.Grow] return it, or [Comm.Split]. The buffers are the same: blocks are fewer, or more if there is
-// room for them, and lie by the new ranks. A root keeps being the same process. All ranks call it
-// in the same order as they make collectives there. Urgency and operation stay.
+// On makes the same collective on another communicator: a successor of this one's, as [Comm.Shrink] and
+// [Comm.Grow] return it, or one of some of its ranks, by [Comm.Split]. The buffers are the same: blocks are fewer,
+// or more if there is room for them, and lie by the new ranks. A root keeps being the same process. All ranks call
+// it in the order of creating collectives there. Urgency and operation stay.
 //
 // It is an error if the root is gone, and for collectives with blocks that differ.
 func (c *Collective) On(next *Comm) (*Collective, error) {
 	if c == nil || c.run == nil {
 		return nil, c.unusable("make anew")
 	}
-	if err := next.made(); err != nil {
+	if err := next.checkMade(); err != nil {
 		return nil, fmt.Errorf("%v: %w", c.request, err)
 	}
 	r := c.request
-	if r.Differ() || c.around.before != nil {
+	if r.Differ() || c.copies {
 		return nil, fmt.Errorf("%v on other ranks: %w", r, errCounts)
 	}
 	places, err := c.comm.placesOn(next)
@@ -49,15 +49,15 @@ func (c *Collective) On(next *Comm) (*Collective, error) {
 	return made, made.SetUrgency(c.urgency)
 }
 
-// placesOn returns, by rank of next, that process' rank in c; -1: it has none.
+// placesOn returns for each rank of next the same process's rank in c; -1: it has none.
 func (c *Comm) placesOn(next *Comm) ([]int, error) {
 	places := make([]int, c.Size())
 	for r := range places {
 		places[r] = r
 	}
 	old := c
-	for ; old != next; old = old.after() {
-		into, change := old.successor()
+	for old != next {
+		into, change := old.succession.get()
 		if into == nil {
 			break
 		}
@@ -68,7 +68,7 @@ func (c *Comm) placesOn(next *Comm) ([]int, error) {
 				moved[r] = places[before]
 			}
 		}
-		places = moved
+		places, old = moved, into
 	}
 	if old == next {
 		return places, nil
@@ -86,10 +86,4 @@ func (c *Comm) placesOn(next *Comm) ([]int, error) {
 		some = append(some, places[at])
 	}
 	return some, nil
-}
-
-// after is what c has become next.
-func (c *Comm) after() *Comm {
-	next, _ := c.successor()
-	return next
 }

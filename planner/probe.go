@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/costs/pairs"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
 )
 
 // probeTag is the tag of all messages of a measurement: nobody else sends any meanwhile.
@@ -12,33 +14,40 @@ const probeTag = 0
 
 // pairLine is the line of this rank with another one.
 type pairLine struct {
-	comm *Comm
-	peer int
+	comm *executor.Comm
+	peer levels.Rank
 }
 
 var _ pairs.Line = pairLine{}
 
 func (l pairLine) Send(ctx context.Context, b []byte) error {
-	return Send(ctx, l.comm, l.peer, probeTag, b)
+	t, err := l.comm.Send(ctx, l.peer, probeTag, b)
+	if err != nil {
+		return err
+	}
+	return t.Wait(ctx)
 }
 
 func (l pairLine) Recv(ctx context.Context, b []byte) error {
-	n, err := Recv(ctx, l.comm, l.peer, probeTag, b)
-	if err == nil && n != len(b) {
-		err = fmt.Errorf("rank %d sends %d bytes, want %d", l.peer, n, len(b))
+	t, err := l.comm.Recv(ctx, l.peer, probeTag, b)
+	if err == nil {
+		err = t.Wait(ctx)
+	}
+	if err == nil && t.Len() != len(b) {
+		err = fmt.Errorf("rank %d sends %d bytes, want %d", l.peer, t.Len(), len(b))
 	}
 	return err
 }
 
-// inPairs has pairs of ranks measure at the same time. A rank that leads the pair of number
-// at calls lead, which must let the other one go. Each rank is in one pair at most.
-func (c *Comm) inPairs(ctx context.Context, all [][2]int, lead func(at int, l *pairs.Leader) error) error {
+// inPairs has pairs of ranks measure at the same time. The leader of pair number at calls lead,
+// and lead must let the other rank go. Each rank is in one pair at most.
+func (b *base) inPairs(ctx context.Context, all [][2]int, lead func(at int, l *pairs.Leader) error) error {
 	for at, pair := range all {
-		switch c.Rank() {
+		switch int(b.comm.Rank()) {
 		case pair[0]:
-			return lead(at, pairs.NewLeader(pairLine{c, pair[1]}))
+			return lead(at, pairs.NewLeader(pairLine{b.comm, levels.Rank(pair[1])}))
 		case pair[1]:
-			return pairs.Follow(ctx, pairLine{c, pair[0]}, pairs.ProbeLimit)
+			return pairs.Follow(ctx, pairLine{b.comm, levels.Rank(pair[0])}, pairs.ProbeLimit)
 		}
 	}
 	return nil

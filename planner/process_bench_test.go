@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // Costs are measured over the links of processes too: shared memory and TCP.
@@ -18,10 +19,7 @@ func TestBenchOnProcesses(t *testing.T) {
 	comms := joinProcesses(t, 4, 2, nil)
 	defer closeAll(t, comms)
 	r := tasks.Request{Coll: tasks.Allreduce, Type: tasks.Float64, Op: tasks.Sum, Count: 1 << 16}
-	lockstep, err := tasks.ParsePlan("shape=han-lockstep,fs=16KiB,w=4,i=adapt/binomial,s=solo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lockstep := tasktest.Plan(t, "shape=han-lockstep,fs=16KiB,w=4,i=adapt/binomial,s=solo")
 	flow := lockstep
 	flow.Shape = tasks.Han
 	stop := stats.Stop{Least: 2, Most: 2}

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"testing"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
@@ -22,7 +20,12 @@ import (
 // r/perNode.
 func joinProcesses(t failer, n, perNode int, o *planner.Options) []*planner.Comm {
 	t.Helper()
-	return joinPlaced(t, n, o, func(r int, cfg *join.Config) { cfg.Node = fmt.Sprintf("node%d", r/perNode) })
+	return joinPlaced(t, n, o, onNodes(perNode))
+}
+
+// onNodes places as many ranks on each node, in their order.
+func onNodes(perNode int) func(r int, cfg *join.Config) {
+	return func(r int, cfg *join.Config) { cfg.Node = fmt.Sprintf("node%d", r/perNode) }
 }
 
 // joinPlaced is joinProcesses with ranks wherever place says.
@@ -34,16 +37,26 @@ func joinPlaced(t failer, n int, o *planner.Options, place func(r int, cfg *join
 // joinEach is joinPlaced with options of each rank's own.
 func joinEach(t failer, n int, o func(r int) *planner.Options, place func(r int, cfg *join.Config)) []*planner.Comm {
 	t.Helper()
+	comms, errs := tryJoin(t, n, o, place)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	return comms
+}
+
+// tryJoin is joinEach, and returns each rank's error.
+func tryJoin(t failer, n int, o func(r int) *planner.Options, place func(r int, cfg *join.Config)) ([]*planner.Comm, []error) {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	comms := make([]*planner.Comm, n)
-	var g errgroup.Group
+	comms, errs := make([]*planner.Comm, n), make([]error, n)
+	var all sync.WaitGroup
 	for r := range n {
-		g.Go(func() (err error) {
+		all.Go(func() {
 			cfg := join.Config{
 				Rank: levels.Rank(r), Size: n, Rendezvous: []string{l.Addr().String()},
 				Secret: "the secret of a test, which is long enough", TLS: os.Getenv("TIERFLOW_TEST_TLS"),
@@ -52,19 +65,17 @@ func joinEach(t failer, n int, o func(r int) *planner.Options, place func(r int,
 			if r == 0 {
 				cfg.Listener = l
 			}
-			comms[r], err = planner.JoinAs(ctx, cfg, o(r))
-			return err
+			comms[r], errs[r] = planner.JoinAs(ctx, cfg, o(r))
 		})
 	}
-	if err := g.Wait(); err != nil {
-		t.Fatal(err)
-	}
-	return comms
+	all.Wait()
+	return comms, errs
 }
 
 // failer is what *testing.T and *rapid.T have in common.
 type failer interface {
 	Helper()
+	Errorf(format string, args ...any)
 	Fatal(args ...any)
 	Fatalf(format string, args ...any)
 }
@@ -94,16 +105,27 @@ func closeAll(t failer, comms []*planner.Comm) {
 	}
 }
 
-// processes runs f on joinProcesses' ranks; none may fail.
-func processes(t failer, n, perNode int, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
+// noErrors reports the ranks' errors.
+func noErrors(t failer, errs []error) {
 	t.Helper()
-	comms := joinProcesses(t, n, perNode, o)
-	for r, err := range each(comms, f) {
+	for r, err := range errs {
 		if err != nil {
-			t.Fatalf("rank %d: %v", r, err)
+			t.Errorf("rank %d: %v", r, err)
 		}
 	}
+}
+
+// allSucceed runs f on all ranks at once and closes them; none may fail.
+func allSucceed(t failer, comms []*planner.Comm, f func(ctx context.Context, c *planner.Comm) error) {
+	t.Helper()
+	noErrors(t, each(comms, f))
 	closeAll(t, comms)
+}
+
+// processes is allSucceed on joinProcesses' ranks.
+func processes(t failer, n, perNode int, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
+	t.Helper()
+	allSucceed(t, joinProcesses(t, n, perNode, o), f)
 }
 
 func TestProcessesAllreduce(t *testing.T) {

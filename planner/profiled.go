@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,53 +13,52 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ProfileVariable is the environment variable that names a file for what a job calls, see
+// ProfileVariable is the environment variable for the file of a job's profile, see
 // [Options.Profile].
 const ProfileVariable = "TIERFLOW_PROFILE"
 
-// calls are what rank 0 of a world calls. A nil one counts nothing.
-type calls struct {
+// callCounters counts the calls of a world's rank 0. A nil one counts nothing.
+type callCounters struct {
 	file  string
 	on    *levels.Topology
 	begun time.Time
 
 	mu  sync.Mutex
-	all map[profile.Call]*called
+	all map[profile.Call]*callCounter
 }
 
-// called counts calls of one kind. A nil one does not. Any goroutine may call it.
-type called struct{ n, ns atomic.Int64 }
+// callCounter counts calls of one kind. A nil one does not. Any goroutine may call it.
+type callCounter struct{ n, ns atomic.Int64 }
 
-// profile returns where the job's calls are counted; nil: nobody asks for that. It is an error if
+// profile returns the counters of the job's calls; nil: nobody asks for a profile. It is an error if
 // there is no place for the file.
-func (o *Options) profile(on *levels.Topology) (*calls, error) {
-	name := cmp.Or(o.Profile, os.Getenv(ProfileVariable))
+func (o *Options) profile(on *levels.Topology) (*callCounters, error) {
+	name, origin := setting(o.Profile, "Options.Profile", ProfileVariable)
 	if name == "" {
 		return nil, nil
 	}
-	origin := map[bool]string{true: "Options.Profile", false: ProfileVariable}[o.Profile != ""]
 	if info, err := os.Stat(name); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: %s is a folder; allowed are names of files", origin, name)
 	}
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
 		return nil, fmt.Errorf("%s: no folder for the profile: %w", origin, err)
 	}
-	return &calls{file: name, on: on, begun: time.Now(), all: map[profile.Call]*called{}}, nil
+	return &callCounters{file: name, on: on, begun: time.Now(), all: map[profile.Call]*callCounter{}}, nil
 }
 
 // of returns the counter of a kind of calls.
-func (c *calls) of(r tasks.Request, on *levels.Topology, plan tasks.Plan) *called {
+func (c *callCounters) of(r tasks.Request, on *levels.Topology, plan tasks.Plan) *callCounter {
 	key := profile.Of(r, on, plan)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.all[key] == nil {
-		c.all[key] = &called{}
+		c.all[key] = &callCounter{}
 	}
 	return c.all[key]
 }
 
 // write writes the profile, if there is one.
-func (c *calls) write() error {
+func (c *callCounters) write() error {
 	if c == nil {
 		return nil
 	}
@@ -85,8 +83,8 @@ func (c *calls) write() error {
 	return nil
 }
 
-// begin returns when a call begins.
-func (c *called) begin() (at time.Time) {
+// begin returns the time of a call's begin.
+func (c *callCounter) begin() (at time.Time) {
 	if c != nil {
 		at = time.Now()
 	}
@@ -94,7 +92,7 @@ func (c *called) begin() (at time.Time) {
 }
 
 // end counts the time in a call since begin, and the call itself if it has ended well.
-func (c *called) end(begun time.Time, ended bool) {
+func (c *callCounter) end(begun time.Time, ended bool) {
 	if c == nil {
 		return
 	}

@@ -3,7 +3,6 @@ package planner_test
 import (
 	"context"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -81,8 +80,6 @@ func TestProfileNowhere(t *testing.T) {
 		filepath.Join(folder, "none", "calls.json"): "Options.Profile: no folder for the profile: stat " + filepath.Join(folder, "none"),
 		folder: "Options.Profile: " + folder + " is a folder",
 	} {
-		if _, err := planner.Local("2", &planner.Options{Profile: name}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v; want %s", err, want)
-		}
+		wantError(t, name, second(planner.Local("2", &planner.Options{Profile: name})), want)
 	}
 }

@@ -7,58 +7,41 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Prepare is [Bcast], [Allreduce] and the others for a caller that knows the elements only
-// when it runs, such as a library for another language. Buffers are the bytes that
-// [tasks.Request.Buffers] tells of this rank, nil where that is none; what the collective
-// has no use for, a root for one, is not looked at. In place is what the request says: the
-// buffer is then the receive buffer, the send buffer of a scatter's root. Alltoallv and
-// the others whose ranks tell each other counts need these in the request.
+// Prepare is [Bcast], [Allreduce] and the others for a caller without the elements' type at
+// compile time, such as a library for another language. Buffers have the lengths of
+// [tasks.Request.Buffers] for this rank, nil for none. Fields of the request that its collective
+// doesn't use, such as the root of an allreduce, are ignored. In place is up to the request: the
+// only buffer is then the receive buffer, or the send buffer of a scatter's root. Alltoallv and the
+// other collectives with an exchange of counts need these in the request.
 func (c *Comm) Prepare(r tasks.Request, send, recv []byte) (*Collective, error) {
-	r, err := c.canonical(r, send, recv)
+	r, err := c.checkRaw(r, send, recv)
 	if err != nil {
 		return nil, err
 	}
 	return c.collective(r, send, recv)
 }
 
-// PrepareNow is [Comm.Prepare] and a run in one call. What it compiles is kept for the next
+// PrepareNow is [Comm.Prepare] and a run in one call. The compiled program is kept for the next
 // call of an equal request: from the second on it allocates nothing.
 func (c *Comm) PrepareNow(ctx context.Context, r tasks.Request, send, recv []byte) error {
-	if col := c.recall(ctx, r, send, recv); col != nil {
-		return c.runBorrowed(ctx, col, send, recv)
+	if c.checkCall(ctx) == nil { // else the calls below return an error
+		if col := c.oneShots.recall(r, send, recv); col != nil {
+			return c.oneShots.run(ctx, col, send, recv)
+		}
 	}
-	canonical, err := c.canonical(r, send, recv)
+	canonical, err := c.checkRaw(r, send, recv)
 	if err != nil {
 		return err
 	}
-	if err := c.now(ctx, canonical, send, recv); err != nil {
+	if err := c.runNow(ctx, canonical, send, recv); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	c.recent[slotOf(r)] = recent{asked: r, col: c.cache[canonical], send: len(send), recv: len(recv)}
-	c.mu.Unlock()
+	c.oneShots.note(r, canonical, send, recv)
 	return nil
-}
-
-// recall marks a recent call's collective as busy and returns it; nil: there is none that is
-// free for this request and buffers like these.
-func (c *Comm) recall(ctx context.Context, r tasks.Request, send, recv []byte) *Collective {
-	if c.usable(ctx) != nil {
-		return nil // which is said later
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e := &c.recent[slotOf(r)]
-	if e.col == nil || e.col.busy || c.cache == nil || e.asked != r || len(send) != e.send || len(recv) != e.recv || overlap(send, recv) {
-		return nil
-	}
-	e.col.busy = true
-	c.cacheUse.touch(e.col)
-	return e.col
 }
 
 // Rebind gives a collective other buffers of the same lengths, between two runs.
@@ -66,7 +49,7 @@ func (c *Collective) Rebind(send, recv []byte) error {
 	if c == nil || c.run == nil {
 		return c.unusable("rebind")
 	}
-	if c.around.before != nil {
+	if c.copies {
 		return fmt.Errorf("rebind %v: it copies blocks, from where they were when it was made", c.request)
 	}
 	if err := c.comm.checkBuffers(c.request, send, recv); err != nil {
@@ -75,8 +58,8 @@ func (c *Collective) Rebind(send, recv []byte) error {
 	return c.rebind(send, recv)
 }
 
-// canonical is Canonical with a look at the buffers.
-func (c *Comm) canonical(r tasks.Request, send, recv []byte) (tasks.Request, error) {
+// checkRaw is Canonical with a look at the buffers.
+func (c *Comm) checkRaw(r tasks.Request, send, recv []byte) (tasks.Request, error) {
 	r, err := c.Canonical(r)
 	if err == nil {
 		err = c.checkBuffers(r, send, recv)
@@ -84,70 +67,23 @@ func (c *Comm) canonical(r tasks.Request, send, recv []byte) (tasks.Request, err
 	return r, err
 }
 
-// Canonical checks a request and leaves out what its collective has no use for on this rank:
-// what [tasks.Request.Buffers] then says is what this rank must give to [Comm.Prepare].
+// Canonical checks a request and clears fields without use for its collective on this rank.
+// [tasks.Request.Buffers] of the result are the lengths of this rank's buffers in [Comm.Prepare].
 func (c *Comm) Canonical(r tasks.Request) (tasks.Request, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return r, fmt.Errorf("%v: %w", r.Coll, err)
 	}
-	if err := r.Validate(c.Size()); err != nil {
-		return r, fmt.Errorf("%v: %w", r.Coll, err)
-	}
-	if !r.Coll.HasData() {
-		return tasks.Request{Coll: r.Coll}, nil
-	}
-	if !r.Reduces() {
-		r.Op = tasks.Op{}
-	}
-	if !r.Rooted() {
-		r.Root = 0
-	}
-	if r.Count == 0 {
-		r.Counts, r.Matrix = tasks.Counts{}, tasks.Matrix{}
-	}
-	r.InPlace = r.InPlace && c.hasBoth(r)
-	return r, nil
+	return c.base.canonical(r)
 }
 
-// hasBoth reports whether this rank puts something in and gets something, apart.
-func (c *Comm) hasBoth(r tasks.Request) bool {
-	r.InPlace = false
-	me := c.comm.Rank()
-	return r.Coll.Row().Placement != tasks.OnlyRecv && r.Gives(me) && r.Receives(me)
-}
-
-// checkBuffers checks the lengths of a rank's buffers, and that they lie apart.
-func (c *Comm) checkBuffers(r tasks.Request, send, recv []byte) error {
-	wantSend, wantRecv := r.Buffers(c.comm.Rank(), c.Size())
-	if int64(len(send)) != wantSend || int64(len(recv)) != wantRecv {
-		return fmt.Errorf("%v: buffers of %d bytes to send and %d to receive; rank %d must give %d and %d", r, len(send), len(recv), c.Rank(), wantSend, wantRecv)
-	}
-	if overlap(send, recv) {
-		return fmt.Errorf("%v: %w", r, errOverlap)
-	}
-	return nil
-}
-
-// Ready compiles what [Comm.PrepareNow] of a request would compile, and keeps it. It sends
+// Ready compiles a request for later calls of [Comm.PrepareNow], and keeps the program. It sends
 // no message.
 func (c *Comm) Ready(r tasks.Request) error {
 	r, err := c.Canonical(r)
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.cache == nil {
-		return fmt.Errorf("%v: %w", r, ErrClosed)
-	}
-	if c.cache[r] != nil {
-		return nil
-	}
-	col, err := c.collective(r, nil, nil)
-	if err == nil {
-		c.keep(r, col)
-	}
-	return err
+	return c.oneShots.ready(r, func() (*Collective, error) { return c.collective(r, nil, nil) })
 }
 
 // ExplainRequest is [Collective.Explain] of a request, without buffers.
@@ -156,32 +92,32 @@ func (c *Comm) ExplainRequest(r tasks.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	d, err := c.decide(r)
+	d, err := c.decide(&r, &c.base)
 	if err != nil {
 		return "", err
 	}
-	return d.Explain(rule.Ask(r, c.topology), c.registry), nil
+	return d.Explain(builtin.Ask(r, c.topology), c.registry), nil
 }
 
-// DrawID returns a number for [Comm.Sub] that no other communicator has or will have. One
+// DrawID returns a number for [Comm.Sub], never that of another communicator. One
 // rank draws it and tells the others.
 func (c *Comm) DrawID() (uint64, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return 0, fmt.Errorf("draw: %w", err)
 	}
 	id, err := c.comm.Endpoint().Draw()
 	return uint64(id), err
 }
 
-// Sub is [Comm.Split] for a caller whose ranks know already who they are: it is local. The
+// Sub is [Comm.Split] for ranks that know their group already: it is local. The
 // communicator has the given ranks of c, in their order, and this rank must be one of them.
-// All of them must give the same ranks, and the same number, which one of them has drawn
+// All of them must give the same ranks, and the same number, drawn by one of them
 // ([Comm.DrawID]).
 func (c *Comm) Sub(id uint64, ranks []int) (*Comm, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
-	own, world := make([]levels.Rank, len(ranks)), make([]levels.Rank, len(ranks))
+	own := make([]levels.Rank, len(ranks))
 	for i, n := range ranks {
 		r, err := c.rank("rank", n)
 		if err != nil {
@@ -190,15 +126,18 @@ func (c *Comm) Sub(id uint64, ranks []int) (*Comm, error) {
 		if slices.Contains(ranks[:i], n) {
 			return nil, fmt.Errorf("sub: rank %d twice in %v", n, ranks)
 		}
-		own[i], world[i] = r, c.comm.Ranks()[r]
+		own[i] = r
 	}
-	t, err := c.topology.Sub(own)
+	some, world, err := c.subset(own)
 	if err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
-	made, err := c.comm.Endpoint().Make(executor.CommID(id), world)
+	if some.comm, err = c.comm.Endpoint().Make(executor.CommID(id), world); err != nil {
+		return nil, fmt.Errorf("sub: %w", err)
+	}
+	d, err := c.wrap(some)
 	if err != nil {
 		return nil, fmt.Errorf("sub: %w", err)
 	}
-	return c.over(made, t), nil
+	return d, nil
 }

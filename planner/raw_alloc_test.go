@@ -3,16 +3,12 @@ package planner_test
 import (
 	"testing"
 
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // From the second call of a request on, a call by bytes allocates nothing.
 func TestPrepareNowAllocatesNothing(t *testing.T) {
-	comms, err := planner.Local("1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1", nil)
 	defer comms[0].Close()
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
@@ -29,10 +25,7 @@ func TestPrepareNowAllocatesNothing(t *testing.T) {
 
 // BenchmarkPrepareNow shows what a call by bytes costs over the run of a prepared one.
 func BenchmarkPrepareNow(b *testing.B) {
-	comms, err := planner.Local("1", nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	comms := localComms(b, "1", nil)
 	defer comms[0].Close()
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
@@ -54,4 +47,23 @@ func BenchmarkPrepareNow(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkPrepare shows what it costs to prepare a collective of a size not seen before.
+func BenchmarkPrepare(b *testing.B) {
+	for _, topology := range []string{"4x2", "64x12"} {
+		b.Run("topo="+topology, func(b *testing.B) {
+			comms := localComms(b, topology, nil)
+			for _, c := range comms {
+				defer c.Close()
+			}
+			in, out := make([]byte, 4<<20), make([]byte, 4<<20)
+			for n := int64(0); b.Loop(); n++ {
+				r := tasks.Request{Coll: tasks.Allreduce, Count: 1000 + n%500_000, Type: tasks.Float64, Op: tasks.Sum}
+				if _, err := comms[0].Prepare(r, in[:8*r.Count], out[:8*r.Count]); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
 }

@@ -10,11 +10,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // paperRule is the first example of rules; it must work as it stands.
@@ -23,10 +22,7 @@ const paperRule = "bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial els
 // planOf is what a communicator of 4x2 processes would choose for a bcast.
 func planOf(t *testing.T, bytes int64, o *planner.Options) (plan tasks.Plan, text string) {
 	t.Helper()
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	d, err := planner.Inspect(tasks.Request{Coll: tasks.Bcast, Count: bytes, Type: tasks.Uint8}, on, o)
 	if err != nil {
 		t.Fatal(err)
@@ -57,13 +53,9 @@ func TestRulesOrder(t *testing.T) {
 		}
 	}
 	_, text := planOf(t, 4096, &planner.Options{RulesData: []byte(paperRule)})
-	for _, line := range []string{
+	wantText(t, "Explain", text,
 		"  rules: Options.RulesData:1: shape=flat,ib=adapt/binomial\n  rules: line 1: bytes <= 4KiB holds: bytes 4KiB\n", "predicted: ",
-	} {
-		if !strings.Contains(text, line) {
-			t.Errorf("%q is not in\n%s", line, text)
-		}
-	}
+	)
 	_, text = planOf(t, 4096, &planner.Options{RulesData: []byte("bcast: shape=han,i=solo")})
 	if !strings.Contains(text, "rules: unfit, so others decide: shape=han") {
 		t.Error(text)
@@ -122,7 +114,7 @@ func TestRulesOfRank0(t *testing.T) {
 			return mine
 		}
 		return &planner.Options{RulesData: []byte("not even read")}
-	}, func(r int, cfg *join.Config) { cfg.Node = fmt.Sprintf("node%d", r/2) })
+	}, onNodes(2))
 	for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]int32, 1000)
 		if c.Rank() == 1 {
@@ -203,10 +195,7 @@ func TestSet(t *testing.T) {
 	}
 	t.Run("processes", func(t *testing.T) { processes(t, 4, 2, o, set) })
 	t.Run("goroutines", func(t *testing.T) {
-		comms, err := planner.Local("2x2", o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, "2x2", o)
 		for r, err := range each(comms, set) {
 			if err != nil {
 				t.Errorf("rank %d: %v", r, err)
@@ -214,13 +203,8 @@ func TestSet(t *testing.T) {
 		}
 		closeAll(t, comms)
 	})
-	alone, err := planner.Local("1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := alone[0].Set(t.Context(), "small", 1); err == nil || !strings.Contains(err.Error(), "the communicator has no rules") {
-		t.Error(err)
-	}
+	alone := localComms(t, "1", nil)
+	wantError(t, "set", alone[0].Set(t.Context(), "small", 1), "the communicator has no rules")
 	closeAll(t, alone)
 }
 
@@ -240,12 +224,6 @@ func TestDecideOption(t *testing.T) {
 			t.Errorf("%d bytes: %v\n%s", bytes, plan, text)
 		}
 	}
-	on, err := levels.Parse("2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = planner.Decide(tasks.Request{Coll: tasks.Bcast, Count: 16, Type: tasks.Uint8}, on, o)
-	if err == nil || !strings.Contains(err.Error(), `Options.Decide: plan "shape=round": unknown shape`) {
-		t.Error(err)
-	}
+	_, err := planner.Decide(tasks.Request{Coll: tasks.Bcast, Count: 16, Type: tasks.Uint8}, tasktest.Topology(t, "2"), o)
+	wantError(t, "a round shape", err, `Options.Decide: plan "shape=round": unknown shape`)
 }

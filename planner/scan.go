@@ -7,18 +7,18 @@ import (
 )
 
 // Scan prepares combining send of the ranks up to each rank, that one included, element
-// by element, into its recv: rank r gets what ranks 0 to r put in, combined in their
+// by element, into its recv: rank r gets the elements of ranks 0 to r, combined in their
 // order. Every rank gives the same count. send and recv may be the same slice (in place)
 // but must not overlap otherwise. A function of [tasks.UserOp] must not call the
-// communicator. An average is that of the ranks up to each.
+// communicator. An average is over the ranks up to each.
 func Scan[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Scan, Op: op}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Scan, Op: op}, noRoot, send, recv)
 }
 
-// Exscan is [Scan] without the rank's own data: rank r gets what ranks 0 to r-1 put in.
+// Exscan is [Scan] without the rank's own data: rank r gets the elements of ranks 0 to r-1.
 // Nothing comes before rank 0: its recv stays as it is.
 func Exscan[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return typed(c, tasks.Request{Coll: tasks.Exscan, Op: op}, noRoot, send, recv)
+	return prepare(c, tasks.Request{Coll: tasks.Exscan, Op: op}, noRoot, send, recv)
 }
 
 // ScanNow is [Scan] and a run in one call.

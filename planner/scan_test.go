@@ -131,9 +131,7 @@ func TestScanMismatch(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	comms := joinProcesses(t, 4, 2, nil)
-	noErrors(t, each(comms, scan))
-	closeAll(t, comms)
+	processes(t, 4, 2, nil, scan)
 }
 
 type point struct {

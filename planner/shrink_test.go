@@ -47,10 +47,7 @@ func TestShrink(t *testing.T) {
 	for _, gone := range []int{0, 1, 3} {
 		t.Run(fmt.Sprint(gone), func(t *testing.T) {
 			t.Parallel()
-			local, err := planner.Local("2x2", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			local := localComms(t, "2x2", nil)
 			for _, comms := range [][]*planner.Comm{local, joinProcesses(t, 4, 2, nil)} {
 				noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 					dup, err := c.Dup(ctx)
@@ -85,10 +82,7 @@ func TestShrink(t *testing.T) {
 
 // Forced plans that the ranks that are left can't run are left out, and Explain says so.
 func TestShrinkForced(t *testing.T) {
-	comms, err := planner.Local("2x2", &planner.Options{Plan: "allgather:shape=flat,i=nbc/neighbor;bcast:i=adapt/chain"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2x2", &planner.Options{Plan: "allgather:shape=flat,i=nbc/neighbor;bcast:i=adapt/chain"})
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		rest, err := without(ctx, c, 3)
 		if err != nil || rest == nil {
@@ -116,10 +110,7 @@ func TestShrinkForced(t *testing.T) {
 
 // Retry goes on with those who are left.
 func TestRetry(t *testing.T) {
-	comms, err := planner.Local("1x3", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x3", nil)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 2 {
 			return c.Close()
@@ -138,10 +129,7 @@ func TestRetry(t *testing.T) {
 
 // Retry gives up where nobody is lost.
 func TestRetryInVain(t *testing.T) {
-	comms, err := planner.Local("1x2", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x2", nil)
 	again := errors.New("again")
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		defer func() { c.Close() }()

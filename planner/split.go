@@ -11,16 +11,16 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// NoColor is the color of a rank that wants no communicator from [Comm.Split].
+// NoColor is a rank's color if it wants no communicator from [Comm.Split].
 const NoColor = -1
 
 // Split makes a communicator of the ranks with the same color, ordered by key and
-// then by rank. Every rank of c must call it; one that gives [NoColor] gets nil.
+// then by rank. Every rank of c must call it; with [NoColor] a rank gets nil.
 // Messages of different communicators never mix, and a failure breaks only the
-// communicators that the failed rank is in. The new one ends with the
+// communicators with the failed rank. The new one ends with the
 // communicator of all ranks, or by its own Close.
 func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("split: %w", err)
 	}
 	if color < NoColor {
@@ -29,8 +29,7 @@ func (c *Comm) Split(ctx context.Context, color, key int) (*Comm, error) {
 	return c.split(ctx, splitCall, color, key)
 }
 
-// split makes the communicator that Split and Dup return. The first of its ranks leads
-// it, and its number is the one that this rank has drawn.
+// split makes the communicator of Split and Dup. Its number is drawn by its first rank.
 func (c *Comm) split(ctx context.Context, why purpose, color, key int) (*Comm, error) {
 	all, seq, err := c.tell(ctx, why, color, key)
 	if err != nil {
@@ -41,7 +40,11 @@ func (c *Comm) split(ctx context.Context, why purpose, color, key int) (*Comm, e
 	}
 	mine := slices.DeleteFunc(all, func(ch choice) bool { return ch.color != int64(color) })
 	slices.SortStableFunc(mine, func(a, b choice) int { return cmp.Compare(a.key, b.key) })
-	d, err := c.derive(executor.CommID(mine[0].id), mine, seq)
+	var d *Comm
+	some, err := c.derive(executor.CommID(mine[0].id), mine, seq)
+	if err == nil {
+		d, err = c.wrap(some)
+	}
 	if err != nil {
 		err = fmt.Errorf("%s: %w", why, err)
 		c.comm.Disown(seq, err)
@@ -50,22 +53,23 @@ func (c *Comm) split(ctx context.Context, why purpose, color, key int) (*Comm, e
 	return d, nil
 }
 
-// Dup makes a communicator of the same ranks, on which messages never mix with
+// Dup makes a communicator of the same ranks. Messages on it never mix with
 // those of c. Every rank of c must call it.
 func (c *Comm) Dup(ctx context.Context) (*Comm, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("dup: %w", err)
 	}
 	return c.split(ctx, dupCall, 0, c.Rank())
 }
 
-// DupWith is [Comm.Dup] with other forced plans in place of all that the options say,
-// of the order of reductions too. Every rank must give the same.
+// DupWith is [Comm.Dup] with other forced plans in place of the options',
+// the order of reductions included. Every rank must give the same.
 func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("dup: %w", err)
 	}
-	forced, origin, err := parseForced(plan, "DupWith", c.registry)
+	const origin = "DupWith"
+	forced, err := ParseForced(plan, origin, c.registry)
 	if err != nil {
 		return nil, err
 	}
@@ -77,37 +81,38 @@ func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
 	return d, nil
 }
 
-// choice is what one rank says in Split.
+// choice is the arguments of one rank to Split.
 type choice struct {
 	rank           levels.Rank // of c
-	color, key, id int64       // id: the number that the rank has drawn
+	color, key, id int64       // id: drawn by the rank, see [executor.Endpoint.Draw]
 }
 
-// tell gathers the choices of all ranks, in call seq of the communicator. When that
-// call fails here it may have ended well on others, who then have communicators with this
+// tell gathers the choices of all ranks, in call seq of the communicator. If the
+// call fails here it may have ended well on others. They then have communicators with this
 // rank in them.
-func (c *Comm) tell(ctx context.Context, why purpose, color, key int) (all []choice, seq uint32, err error) {
-	id, err := c.comm.Endpoint().Draw()
+func (b *base) tell(ctx context.Context, why purpose, color, key int) (all []choice, seq uint32, err error) {
+	id, err := b.comm.Endpoint().Draw()
 	if err != nil {
 		return nil, 0, err
 	}
 	const fields = 3
-	table := make([]int64, fields*c.Size())
-	copy(table[fields*c.Rank():], []int64{int64(color), int64(key), int64(id)})
+	ranks := b.topology.Size()
+	table := make([]int64, fields*ranks)
+	copy(table[fields*int(b.comm.Rank()):], []int64{int64(color), int64(key), int64(id)})
 	r := tasks.Request{Coll: tasks.Allreduce, Count: int64(len(table)), Type: tasks.Int64, Op: tasks.Sum, InPlace: true}
-	col, err := c.internal(r, why, asBytes(table))
+	run, err := b.internal(r, why, asBytes(table))
 	if err != nil {
 		return nil, 0, err
 	}
-	err = col.Run(ctx)
-	seq, started := col.run.Seq()
+	err = run.Do(ctx)
+	seq, started := run.Seq()
 	if err != nil {
 		if started {
-			c.comm.Disown(seq, err)
+			b.comm.Disown(seq, err)
 		}
 		return nil, 0, err
 	}
-	all = make([]choice, c.Size())
+	all = make([]choice, ranks)
 	for r := range all {
 		row := table[fields*r:]
 		all[r] = choice{levels.Rank(r), row[0], row[1], row[2]}
@@ -115,40 +120,22 @@ func (c *Comm) tell(ctx context.Context, why purpose, color, key int) (all []cho
 	return all, seq, nil
 }
 
-// internal prepares a collective that is none of the caller's. Forced plans are not for
-// it: one that can't do this request must not keep it from running.
-func (c *Comm) internal(r tasks.Request, why purpose, buf []byte) (*Collective, error) {
-	d, err := policy{registry: c.registry}.choose(r, c.topology)
-	if err != nil {
-		return nil, err
-	}
-	return c.decided(&d, r, why, nil, buf)
-}
-
-// derive makes this rank's end of a communicator.
-func (c *Comm) derive(id executor.CommID, members []choice, seq uint32) (*Comm, error) {
-	ranks, world := make([]levels.Rank, len(members)), make([]levels.Rank, len(members))
-	mine := c.comm.Ranks()
+// derive makes the base of a communicator of some ranks.
+func (b *base) derive(id executor.CommID, members []choice, seq uint32) (some base, err error) {
+	ranks := make([]levels.Rank, len(members))
 	for i, m := range members {
-		ranks[i], world[i] = m.rank, mine[m.rank]
+		ranks[i] = m.rank
 	}
-	t, err := c.topology.Sub(ranks)
-	if err != nil {
-		return nil, err
+	some, world, err := b.subset(ranks)
+	if err == nil {
+		some.comm, err = b.comm.Derive(id, world, seq)
 	}
-	made, err := c.comm.Derive(id, world, seq)
-	if err != nil {
-		return nil, err
-	}
-	d := c.over(made, t)
-	return d, d.unify()
+	return some, err
 }
 
-// over is the face of a communicator that was made from c.
-func (c *Comm) over(made *executor.Comm, t *levels.Topology) *Comm {
-	return &Comm{
-		comm: made, world: c.world, topology: t,
-		policy: c.policy.own(), memo: &memo{}, derived: true,
-		cache: map[tasks.Request]*Collective{},
-	}
+// wrap returns a Comm on a base made from c's.
+func (c *Comm) wrap(b base) (*Comm, error) {
+	d := newComm(b, c.world, c.policy.clone())
+	d.derived = true
+	return d, d.unify(&d.base)
 }

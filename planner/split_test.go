@@ -19,17 +19,10 @@ import (
 func onBothKinds(t *testing.T, nodes, perNode int, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
 	t.Helper()
 	t.Run("goroutines", func(t *testing.T) {
-		comms, err := planner.Local(fmt.Sprintf("%dx%d", nodes, perNode), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		noErrors(t, each(comms, f))
-		closeAll(t, comms)
+		allSucceed(t, localComms(t, fmt.Sprintf("%dx%d", nodes, perNode), o), f)
 	})
 	t.Run("processes", func(t *testing.T) {
-		comms := joinProcesses(t, nodes*perNode, perNode, o)
-		noErrors(t, each(comms, f))
-		closeAll(t, comms)
+		processes(t, nodes*perNode, perNode, o, f)
 	})
 }
 

@@ -64,10 +64,7 @@ func TestMachineIsKept(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "machine.json")
 	made := func(spec string) string {
 		t.Helper()
-		comms, err := planner.Local(spec, &planner.Options{Machine: planner.MachineMeasure + ":" + file})
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, spec, &planner.Options{Machine: planner.MachineMeasure + ":" + file})
 		defer closeComms(comms)
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -92,9 +89,7 @@ func TestMachineIsKept(t *testing.T) {
 	if err := os.WriteFile(file, []byte("{"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := planner.Local("2x1", &planner.Options{Machine: planner.MachineMeasure + ":" + file}); err == nil || !strings.Contains(err.Error(), "machine.json:1: ") {
-		t.Errorf("a broken file: %v", err)
-	}
+	wantError(t, "a broken file", second(planner.Local("2x1", &planner.Options{Machine: planner.MachineMeasure + ":" + file})), "machine.json:1: ")
 	// Where it can't be written the job goes on, and Explain says so.
 	comms, err := planner.Local("2x1", &planner.Options{Machine: planner.MachineMeasure + ":" + filepath.Join(file, "below")})
 	if err == nil {
@@ -105,10 +100,7 @@ func TestMachineIsKept(t *testing.T) {
 
 // A rank that leaves while others measure is named, and nobody waits for it.
 func TestMeasureWithoutARank(t *testing.T) {
-	comms, err := planner.Local("4x1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "4x1", nil)
 	defer closeComms(comms)
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 3 {
@@ -119,9 +111,7 @@ func TestMeasureWithoutARank(t *testing.T) {
 		return c.MeasureMachine(ctx, "")
 	})
 	for rank, err := range errs[:3] {
-		if err == nil || !strings.Contains(err.Error(), "measure the machine: ") || !strings.Contains(err.Error(), "rank 3") {
-			t.Errorf("rank %d: %v", rank, err)
-		}
+		wantError(t, fmt.Sprint("rank ", rank), err, "measure the machine: ", "rank 3")
 	}
 }
 
@@ -164,10 +154,7 @@ func TestMeasureCutShort(t *testing.T) {
 
 // One node has nothing to choose by price, so its ranks measure nothing.
 func TestOneNodeMeasuresNothing(t *testing.T) {
-	comms, err := planner.Local("1x4", &planner.Options{Machine: planner.MachineMeasure})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x4", &planner.Options{Machine: planner.MachineMeasure})
 	defer closeComms(comms)
 	col, err := planner.Bcast(comms[0], make([]float32, 4), 0)
 	if err != nil {
@@ -181,10 +168,7 @@ func TestOneNodeMeasuresNothing(t *testing.T) {
 // Measuring goes without a topology's levels that nobody measures in.
 func TestUnevenNodesAreMeasured(t *testing.T) {
 	for _, spec := range []string{"2x1", "3x2/rr", "2x2x2"} {
-		comms, err := planner.Local(spec, &planner.Options{Machine: planner.MachineMeasure})
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, spec, &planner.Options{Machine: planner.MachineMeasure})
 		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 			x := []float32{1}
 			if err := planner.BcastNow(ctx, c, x, 0); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Part is some memory that all ranks shall have alike. Its length is the same on all ranks.
+// Part is some memory for [Sync] to make equal on all ranks. Its length is the same on all ranks.
 type Part struct {
 	Name string // for errors; the same on all ranks
 	Data []byte
@@ -23,20 +23,20 @@ func PartOf[T any](name string, data []T) Part {
 	return Part{name, asBytes(data), err}
 }
 
-// Synced is what [Sync] has done.
+// Synced is the result of [Sync].
 type Synced struct {
-	Revision uint64 // of the state that all ranks have now
-	From     int    // the rank whose state it is
-	Bytes    int64  // that travelled: the same on all ranks
+	Revision uint64 // of the state, now on all ranks
+	From     int    // the rank with that state before
+	Bytes    int64  // sent to all ranks: the same number on each
 }
 
-// SyncError says that a rank's state differs from that of the others after all.
+// SyncError says that a rank's state differs from the others' after all.
 type SyncError struct {
-	Part string // the first of them; empty: the ranks have other parts, or parts of other lengths
-	Rank int    // the lowest of them
+	Part string // the first different one; empty: the ranks have other parts, or parts of other lengths
+	Rank int    // the lowest rank with a difference
 }
 
-// Error says which rank differs, and in which part.
+// Error names the rank and the part.
 func (e *SyncError) Error() string {
 	if e.Part == "" {
 		return fmt.Sprintf("sync: rank %d has other parts, or of other lengths, than the rank with the newest state", e.Rank)
@@ -44,19 +44,20 @@ func (e *SyncError) Error() string {
 	return fmt.Sprintf("sync: rank %d still differs in part %q", e.Rank, e.Part)
 }
 
-// chunk is what is compared, and travels, as a whole, in bytes.
+// chunk is the unit of comparing and sending, bytes.
 const chunk = 1 << 20
 
-// Sync gives all ranks the state of the highest revision. If there are several, that of most ranks counts, then
-// that of the lowest rank. Parts are compared by checksums of each MiB (two CRC-32), and only
-// what differs on some rank travels, once, to all of them together. So newcomers get their state, and ranks
-// that have it send and take 16 bytes. All ranks call it, with the parts in the same order.
+// Sync gives all ranks the state of the highest revision. If there are several, the state of most ranks counts, then
+// the lowest rank's. Parts are compared by checksums of each MiB (two CRC-32), and only
+// MiBs with a difference on some rank travel, once, to all of them together. If all ranks are equal, each
+// sends 24 bytes. All ranks call it, with the parts in the same order.
 // Checksums guard against accidents, not against attackers.
 //
 // A rank's parts are written when all of the state has come, and never in part: after an error they are
-// as they were, or, if only other ranks met it, as the newest ones. So a rank needs memory for what differs on it a second time.
+// as they were, or, if only other ranks met it, as the newest ones. So a rank needs memory for its
+// differences a second time.
 func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synced, err error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return s, fmt.Errorf("sync: %w", err)
 	}
 	for _, p := range parts {
@@ -66,7 +67,7 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 	}
 	mine := sightsOf(parts)
 	sums := mine.digests()
-	all, err := gatherStandings(ctx, c, standing{revision, whole(sums.flat()), shapeOf(parts)})
+	all, err := gatherStandings(ctx, c, standing{revision, digestAll(sums.flat()), shapeOf(parts)})
 	if err != nil {
 		return s, fmt.Errorf("sync: %w", err)
 	}
@@ -88,7 +89,7 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 	return s, nil
 }
 
-// sight is a part as this rank will have it: what has come from another rank covers what is in memory.
+// sight is a part as this rank will have it: chunks from another rank cover those in memory.
 type sight struct {
 	data []byte
 	come map[int][]byte // by number of a chunk
@@ -132,7 +133,7 @@ func (all sights) digests() (d digests) {
 	return d
 }
 
-// write puts what has come into memory.
+// write copies the received chunks into the parts.
 func (all sights) write() {
 	for _, v := range all {
 		for i, b := range v.come {
@@ -159,8 +160,8 @@ func (d digests) flat() (all []uint64) {
 	return all
 }
 
-// whole is the checksum of checksums.
-func whole(sums []uint64) uint64 {
+// digestAll is the checksum of checksums.
+func digestAll(sums []uint64) uint64 {
 	var b []byte
 	for _, s := range sums {
 		b = binary.LittleEndian.AppendUint64(b, s)
@@ -168,7 +169,7 @@ func whole(sums []uint64) uint64 {
 	return digest(b)
 }
 
-// standing is what a rank tells of its state; shape is of names and lengths.
+// standing describes a rank's state to the others; shape is of names and lengths.
 type standing struct{ revision, whole, shape uint64 }
 
 // shapeOf is a checksum of names and lengths.
@@ -177,7 +178,7 @@ func shapeOf(parts []Part) uint64 {
 	for _, p := range parts {
 		shape = append(shape, uint64(len(p.Data)), digest([]byte(p.Name)))
 	}
-	return whole(shape)
+	return digestAll(shape)
 }
 
 // gatherStandings tells all ranks the standing of each.
@@ -193,7 +194,7 @@ func gatherStandings(ctx context.Context, c *Comm, mine standing) ([]standing, e
 	return each, nil
 }
 
-// newest returns the rank whose state the others take.
+// newest returns the rank with the state for all.
 func newest(all []standing) (best int) {
 	votes := map[standing]int{}
 	for _, s := range all {
@@ -208,7 +209,7 @@ func newest(all []standing) (best int) {
 	return best
 }
 
-// differing returns the lowest rank that differs from another one; -1: none.
+// differing returns the lowest rank different from rank from; -1: none.
 func differing(all []standing, from int, of func(standing) uint64) int {
 	for r, s := range all {
 		if of(s) != of(all[from]) {
@@ -218,10 +219,10 @@ func differing(all []standing, from int, of func(standing) uint64) int {
 	return -1
 }
 
-// takeOver sends all that differs on some rank.
+// takeOver sends all chunks with a difference on some rank.
 func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts sights) (bytes int64, err error) {
 	sums := mine.flat()
-	theirs := append([]uint64{}, sums...)
+	theirs := slices.Clone(sums)
 	if err := BcastNow(ctx, c, theirs, from); err != nil {
 		return 0, err
 	}
@@ -246,11 +247,11 @@ func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts sights
 	return bytes, nil
 }
 
-// mostChunks bounds what travels in one call: its plan is compiled once for all of that length.
+// mostChunks bounds the chunks of one call: its plan is compiled once for all of that length.
 const mostChunks = 16
 
-// takeChunks sends the chunks of a part that differ on some rank, neighbours together. A rank on which one of
-// them differs itself gets them into memory of their own.
+// takeChunks sends the chunks of a part with a difference on some rank, neighbours together. A rank with a
+// difference itself gets them into memory of their own.
 func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own []uint8) (bytes int64, err error) {
 	for i := 0; i < len(differs); {
 		n := 0
@@ -283,7 +284,7 @@ func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own 
 // checkSynced compares all parts once more, as they will be.
 func checkSynced(ctx context.Context, c *Comm, from int, parts []Part, mine sights) error {
 	for i, p := range parts {
-		all, err := gatherStandings(ctx, c, standing{whole: whole(mine[i].digests())})
+		all, err := gatherStandings(ctx, c, standing{whole: digestAll(mine[i].digests())})
 		if err != nil {
 			return fmt.Errorf("sync: %w", err)
 		}

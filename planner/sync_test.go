@@ -37,10 +37,7 @@ func TestSync(t *testing.T) {
 			}
 		}
 		want := bestOf(states, revisions)
-		comms, err := planner.Local("2x2", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		comms := localComms(t, "2x2", nil)
 		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 			defer c.Close()
 			mine := states[c.Rank()]
@@ -69,10 +66,7 @@ func TestSync(t *testing.T) {
 // A rank that gets a part of the newest state only, since the one that has it fails, keeps its own: with half of
 // each it would count as one that has the newest.
 func TestSyncLeavesNothingPartial(t *testing.T) {
-	comms, err := planner.Local("3", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "3", nil)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		defer c.Close()
 		state := []uint64{1, 10}
@@ -122,10 +116,7 @@ func bestOf(states [][]byte, revisions []uint64) (best int) {
 
 // Parts that can't be compared are an error on all ranks.
 func TestSyncOfOthers(t *testing.T) {
-	comms, err := planner.Local("3", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "3", nil)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		defer c.Close()
 		if _, err := planner.Sync(ctx, c, 0); err != nil {

@@ -1,7 +1,6 @@
 package planner_test
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strings"
@@ -9,13 +8,13 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
-	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
+	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -32,20 +31,6 @@ func recorded(t testing.TB) *table.Table {
 	return made
 }
 
-// compileAll compiles a plan for all ranks.
-func compileAll(t failer, r tasks.Request, on *levels.Topology, p tasks.Plan) {
-	t.Helper()
-	cut, err := tasks.CutRequest(r, on, p)
-	if err != nil {
-		t.Fatalf("%v on %v with %v: %v", r, on, p, err)
-	}
-	for rank := range levels.Rank(on.Size()) {
-		if _, err := submodules.CompileFor(cut.Parts()[0], cut.On, p, rank, all.Submodules()); err != nil {
-			t.Fatalf("%v on %v with %v, rank %d: %v", r, on, p, rank, err)
-		}
-	}
-}
-
 // For any request on any machine, a table leads to a plan that compiles on all ranks.
 func TestTableIsTotal(t *testing.T) {
 	made := recorded(t)
@@ -56,20 +41,14 @@ func TestTableIsTotal(t *testing.T) {
 		if err != nil {
 			rt.Fatalf("%v: %v", c, err)
 		}
-		compileAll(rt, c.Request, c.Topology, p)
-		by++
-		byTable += b2i(ok)
+		submoduletest.Compile(rt, c.Request, c.Topology, p, all.Submodules())
+		if by++; ok {
+			byTable++
+		}
 	})
 	if byTable == 0 || byTable == by {
 		t.Errorf("the table decided %d of %d: want some, and some left to the rule", byTable, by)
 	}
-}
-
-func b2i(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // Between measured points times lie between theirs, for sizes and machines that
@@ -79,12 +58,9 @@ func TestInterpolation(t *testing.T) {
 	entry := func(nodes int, bytes, ns string) string {
 		return `{"collective":"bcast","levels":{"i":` + string(rune('0'+nodes)) + `,"s":2},"layout":"block","ranks":"processes","bytes":` + bytes + `,"candidates":[{"plan":"` + plan + `","ns":` + ns + `,"from":"measured"}]}`
 	}
-	made := parse(t, `{"tierflow_table":2,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
+	made := tabletest.Parse(t, `{"tierflow_table":2,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
 		`+entry(2, "1000", "1000")+","+entry(2, "3000", "5000")+","+entry(8, "1000", "4000")+","+entry(8, "3000", "8000")+`]}`)
-	p, err := tasks.ParsePlan(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, plan)
 	for _, test := range []struct {
 		topo  string
 		bytes int64
@@ -104,10 +80,7 @@ func TestInterpolation(t *testing.T) {
 		{"6", 1000, 0},          // no such levels
 		{"2x2x2", 1000, 0},
 	} {
-		on, err := levels.Parse(test.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, test.topo)
 		r := tasks.Request{Coll: tasks.Bcast, Count: test.bytes, Type: tasks.Uint8}
 		if got := planner.EstimateBy(made, r, on, p); got < test.want*0.999 || got > test.want*1.001 {
 			t.Errorf("%d bytes on %s: %v ns, want %v", test.bytes, test.topo, got, test.want)
@@ -130,7 +103,7 @@ func TestInterpolationByRounds(t *testing.T) {
 		}
 		return fmt.Sprintf(`{"collective":"bcast","levels":{"i":%d,"s":2},"layout":"block","ranks":"processes","bytes":4096,"candidates":[%s]}`, nodes, strings.Join(plans, ","))
 	}
-	made := parse(t, `{"tierflow_table":2,"provenance":{},"entries":[`+entry(4, 2000)+","+entry(8, 3000)+`]}`)
+	made := tabletest.Of(t, entry(4, 2000), entry(8, 3000))
 	for topo, want := range map[string][4]float64{ // of the plans above
 		"4x2": {2000, 2000, 2000, 2000},
 		"5x2": {3000, 2250, 3000, 2250},
@@ -138,10 +111,7 @@ func TestInterpolationByRounds(t *testing.T) {
 		"3x2": {2000, 2000, 2000, 2000},
 		"9x2": {3000, 3000, 3000, 3000},
 	} {
-		on, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, topo)
 		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, "", all.Submodules())
 		got := [4]float64{}
 		for _, e := range a.Estimates {
@@ -163,35 +133,19 @@ func TestInterpolationByRounds(t *testing.T) {
 	}
 }
 
-func parse(t testing.TB, text string) *table.Table {
-	t.Helper()
-	made, err := table.Parse("test.json", []byte(text), all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
-}
-
 // A plan that the request doesn't allow is passed over, and Explain says so.
 func TestTableUnfit(t *testing.T) {
 	made := `{"tierflow_table":2,"provenance":{"method":"test","date":"","seconds":0,"configurations":0,"planned":0},"entries":[
 		{"collective":"allreduce","levels":{"i":3,"s":2},"layout":"block","ranks":"processes","type":"f32","op":"built-in","bytes":4096,"candidates":[
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring","ns":10,"from":"measured"},
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial","ns":20,"from":"measured"}]}]}`
-	on, err := levels.Parse("3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "3x2")
 	o := &planner.Options{TableData: []byte(made)}
 	text, err := planner.Explain(tasks.Request{Coll: tasks.Allreduce, Count: 1024, Type: tasks.Float32, Op: tasks.Sum}, on, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"plan: shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial\n", "faster but unfit: shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring", "predicted: 0.0 µs, measured"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("Explain has no %q:\n%s", want, text)
-		}
-	}
+	wantText(t, "Explain", text, "plan: shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial\n", "faster but unfit: shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring", "predicted: 0.0 µs, measured")
 	text, err = planner.Explain(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, on, o)
 	if err != nil || !strings.Contains(text, "leaves it open: it has no entry for bcast") {
 		t.Errorf("%v, Explain of what the table doesn't have:\n%s", err, text)
@@ -211,19 +165,12 @@ func TestExplainElsewhere(t *testing.T) {
 		"4x2/rr":          {"plan: shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots\n", "on i=4,s=2, weight 1.00, from elsewhere: block, here dealt\n", "predicted: 200.0 µs, elsewhere\n"},
 		"a:2,b:2,c:2,d:1": {"plan: shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots\n", "from elsewhere: block, here unequal-", "predicted: 200.0 µs, elsewhere\n"},
 	} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		text, err := planner.Explain(r, on, &planner.Options{TableData: []byte(data)})
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range want {
-			if !strings.Contains(text, w) {
-				t.Errorf("%s: no %q in\n%s", spec, w, text)
-			}
-		}
+		wantText(t, spec, text, want...)
 		if spec != "4x2" && strings.Contains(text, "measured") {
 			t.Errorf("%s: measured here:\n%s", spec, text)
 		}
@@ -238,10 +185,7 @@ func FuzzParseTable(f *testing.F) {
 	}
 	f.Add(data)
 	f.Add([]byte(`{"tierflow_table":2,"provenance":{},"entries":[{"collective":"bcast","levels":{"i":2,"s":2},"layout":"block","ranks":"processes","bytes":8,"candidates":[{"plan":"shape=flat,fs=all,w=1,ib=adapt/chain","ns":5,"from":"predicted"}]}]}`))
-	on, err := levels.Parse("3x2")
-	if err != nil {
-		f.Fatal(err)
-	}
+	on := tasktest.Topology(f, "3x2")
 	f.Fuzz(func(t *testing.T, data []byte) {
 		made, err := table.Parse("fuzz.json", data, all.Submodules())
 		if err != nil {
@@ -251,24 +195,14 @@ func FuzzParseTable(f *testing.F) {
 			return
 		}
 		tune.Violations(made)
-		first, err := made.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := table.Parse("fuzz.json", first, all.Submodules())
-		if err != nil {
-			t.Fatalf("%v in what was written:\n%s", err, first)
-		}
-		if second, err := again.Encode(); err != nil || !bytes.Equal(first, second) {
-			t.Errorf("%v; written twice:\n%s\n%s", err, first, second)
-		}
+		tabletest.RoundTrip(t, made)
 		for _, coll := range tasks.Requestable() {
 			r := tasktest.Requests(coll.String(), 4096)[0]
 			p, _, err := planner.DecideBy(made, r, on)
 			if err != nil {
 				t.Fatal(err)
 			}
-			compileAll(t, r, on, p)
+			submoduletest.Compile(t, r, on, p, all.Submodules())
 		}
 	})
 }

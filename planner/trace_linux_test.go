@@ -82,10 +82,7 @@ func TestTrace(t *testing.T) {
 	const calls, every = 32, 4
 	for name, join := range map[string]func(t *testing.T, o *planner.Options) []*planner.Comm{
 		"goroutines": func(t *testing.T, o *planner.Options) []*planner.Comm {
-			comms, err := planner.Local("2x2", o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			comms := localComms(t, "2x2", o)
 			return comms
 		},
 		"processes": func(t *testing.T, o *planner.Options) []*planner.Comm { return joinProcesses(t, 4, 2, o) },

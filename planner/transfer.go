@@ -26,8 +26,8 @@ func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 }
 
 // Recv receives a message with a tag from rank from into buf and returns how many
-// elements it had. A message longer than buf is [ErrTruncated]; so is an error, with
-// buf changed, one that ends within an element.
+// elements it had. A message longer than buf is [ErrTruncated]. A message ending within an
+// element is an error, too, and buf is changed then.
 func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, error) {
 	t, err := begin(ctx, c, receives, from, tag, buf)
 	if err != nil {
@@ -36,7 +36,7 @@ func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, err
 	if err := t.Wait(ctx); err != nil {
 		return 0, err
 	}
-	n, err := received(t, sizeOf[T]())
+	n, err := countElements(t, sizeOf[T]())
 	if err != nil {
 		return 0, fmt.Errorf("%s rank %d, tag %d: %w", receives, from, tag, err)
 	}
@@ -46,28 +46,28 @@ func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, err
 // StartSend is [Send] without waiting. buf must not be changed until Wait has
 // returned.
 func StartSend[T any](ctx context.Context, c *Comm, to, tag int, buf []T) (*Transfer, error) {
-	return started(ctx, c, sends, to, tag, buf)
+	return startTransfer(ctx, c, sends, to, tag, buf)
 }
 
 // StartRecv is [Recv] without waiting. buf must not be touched until Wait has
 // returned.
 func StartRecv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (*Transfer, error) {
-	return started(ctx, c, receives, from, tag, buf)
+	return startTransfer(ctx, c, receives, from, tag, buf)
 }
 
-// Status says what a receive got.
+// Status describes a received message.
 type Status struct {
-	Source int // the rank that sent the message
+	Source int // its sender's rank
 	Count  int // its elements
 }
 
-// RecvAny receives the next message with a tag into buf, whichever rank sends it, this one
-// included. Of messages that have come it takes the oldest, so that each rank has its turn;
-// those of one rank stay in order. Messages that go to it and to a [Recv] go to the one that
-// was called first. A message longer than buf is [ErrTruncated], which names its rank.
+// RecvAny receives the next message with a tag into buf, from any rank, this one
+// included. Of waiting messages it takes the oldest, so each rank has its turn;
+// messages of one rank stay in order. If it and a [Recv] wait for the same message, the
+// first called gets it. A message longer than buf is [ErrTruncated], naming its sender.
 //
 // When ctx is cancelled before there is a message, only this call ends: the communicator
-// stays whole, and the message that comes is for the next receive. Once the elements of a long
+// stays whole, and the message is for the next receive. Once the elements of a long
 // one are on their way the communicator breaks, as for Recv. RecvAny returns a [PeerError]
 // when a rank fails, and [ErrClosed] when all other ranks have left.
 func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, error) {
@@ -80,7 +80,7 @@ func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, err
 	if err != nil {
 		return Status{}, err
 	}
-	n, err := received(t, sizeOf[T]())
+	n, err := countElements(t, sizeOf[T]())
 	if err != nil {
 		return Status{}, anyFailed(t, tag, err)
 	}
@@ -88,13 +88,13 @@ func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, err
 }
 
 // StartRecvAny is [RecvAny] without waiting: Wait of the transfer returns the count, and then
-// Peer the source. buf must not be touched until Wait has returned. One that gets no message
+// Peer the source. buf must not be touched until Wait has returned. Without a message it
 // ends when ctx is cancelled; closing the communicator before is an error.
 func StartRecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (*Transfer, error) {
-	return started(ctx, c, receivesAny, anyPeer, tag, buf)
+	return startTransfer(ctx, c, receivesAny, anyPeer, tag, buf)
 }
 
-// anyFailed says of a receive from any rank from whom it got its message, if it did.
+// anyFailed wraps the error of a receive from any rank, with the message's source if there is one.
 func anyFailed(t *executor.Transfer, tag int, err error) error {
 	if from := t.Peer(); from >= 0 {
 		return fmt.Errorf("%s rank %d, tag %d: %w", receives, from, tag, err)
@@ -102,7 +102,7 @@ func anyFailed(t *executor.Transfer, tag int, err error) error {
 	return fmt.Errorf("%s, tag %d: %w", receivesAny, tag, err)
 }
 
-// way is what a transfer does, as errors say it.
+// way is the kind of a transfer, in the words of errors.
 type way string
 
 const (
@@ -111,7 +111,7 @@ const (
 	receivesAny way = "receive from any rank"
 )
 
-// with says with whom.
+// with adds the peer.
 func (w way) with(peer int) string {
 	if w == receivesAny {
 		return string(w)
@@ -119,10 +119,10 @@ func (w way) with(peer int) string {
 	return fmt.Sprintf("%s rank %d", w, peer)
 }
 
-// anyPeer is what begin takes for a peer where none is known.
+// anyPeer is begin's peer for a receive from any rank.
 const anyPeer = 0
 
-func started[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*Transfer, error) {
+func startTransfer[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*Transfer, error) {
 	t, err := begin(ctx, c, w, peer, tag, buf)
 	if err != nil {
 		return nil, err
@@ -131,9 +131,9 @@ func started[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T)
 	return &Transfer{t, sizeOf[T]()}, nil
 }
 
-// begin starts a transfer of elements that may be moved as bytes.
+// begin starts a transfer. It checks that the elements can be moved as bytes.
 func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (*executor.Transfer, error) {
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("%s: %w", w.with(peer), err)
 	}
 	rank, err := c.rank("rank", peer)
@@ -164,7 +164,7 @@ func (t *Transfer) Wait() (int, error) {
 	err := t.t.Wait(context.Background())
 	n := 0
 	if err == nil {
-		n, err = received(t.t, t.size)
+		n, err = countElements(t.t, t.size)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("point to point: %w", err)
@@ -172,7 +172,7 @@ func (t *Transfer) Wait() (int, error) {
 	return n, nil
 }
 
-// Peer is the rank at the other end: that a send goes to, or a receive is from. It is -1 for
+// Peer is the rank at the other end: a send's target, or a receive's source. It is -1 for
 // [StartRecvAny] as long as there is no message.
 func (t *Transfer) Peer() int {
 	if t == nil || t.t == nil {
@@ -181,8 +181,8 @@ func (t *Transfer) Peer() int {
 	return int(t.t.Peer())
 }
 
-// received is how many elements of size bytes have come.
-func received(t *executor.Transfer, size int) (int, error) {
+// countElements returns how many elements of size bytes have come.
+func countElements(t *executor.Transfer, size int) (int, error) {
 	if t.Len()%size != 0 {
 		return 0, fmt.Errorf("a message of %d bytes is no whole number of elements of %d bytes", t.Len(), size)
 	}

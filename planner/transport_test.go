@@ -15,10 +15,11 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // parcel is a frame on its way through a channel.
@@ -209,10 +210,7 @@ func newChannelWorld(t *testing.T, size int) *executor.World {
 // A transport from outside runs every collective, with the same result as goroutine ranks.
 func TestCollectivesOverTransportFromOutside(t *testing.T) {
 	const size = 4
-	topology, err := levels.Parse(fmt.Sprintf("%dx1", size))
-	if err != nil {
-		t.Fatal(err)
-	}
+	topology := tasktest.Topology(t, fmt.Sprintf("%dx1", size))
 	for _, coll := range tasks.Requestable() {
 		for _, count := range []int64{0, 3, 5000, 300_000} {
 			r := tasks.Request{Coll: coll, Count: count, Type: tasks.Int32, Op: tasks.Sum}
@@ -244,7 +242,7 @@ func runOn(t *testing.T, w *executor.World, topology *levels.Topology, r tasks.R
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	plan, _ := rule.Choose(r, topology, tasks.Plan{})
+	plan, _ := builtin.Choose(r, topology, tasks.Plan{})
 	recv := make([][]byte, w.Size())
 	var g errgroup.Group
 	for rank := range levels.Rank(w.Size()) {

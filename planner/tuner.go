@@ -8,51 +8,51 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/feedback"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Tuning is what a [Tuner] tries: numbers of a named value, or plans. All ranks give the same.
+// Tuning lists the candidates of a [Tuner]: numbers of a named value, or plans. All ranks give the same.
 type Tuning struct {
 	// Value names a value of the communicator's rules, such as small of $small = 32KiB.
 	Value string
-	// Numbers are tried for Value, beside what it is: 0 and more.
+	// Numbers are tried for Value, beside its present one: 0 and more.
 	Numbers []int64
-	// Plans, without Value, are tried beside the plans that are chosen anyway. Each is as
-	// [Options.Plan] has it: alltoall:eager=64KiB, bcast:fs=1MiB or i=adapt/binomial. What it
-	// leaves open is chosen as ever; what Options.Plan forces stays.
+	// Plans, without Value, are tried beside the plans chosen anyway. Each is as
+	// [Options.Plan] has it: alltoall:eager=64KiB, bcast:fs=1MiB or i=adapt/binomial. Parts left
+	// open are chosen as ever, and plans forced by Options.Plan stay.
 	Plans []string
 	// Every is how many calls there are from one trial to the next, 2 or more. They become more,
 	// up to 64 times as many, while nothing faster is found. 0: 5.
 	Every int
-	// Of are collectives of the communicator that calls run and that were made before. They change
-	// their plans with the candidates; others that were made before don't.
+	// Of are existing collectives of the communicator, for the calls to run. They change
+	// their plans with the candidates. Other existing ones don't.
 	Of []*Collective
 }
 
 // Tuner tunes a communicator while a program runs. Every few calls it tries another candidate,
 // a plan or a value of the rules, and keeps it if it is faster than the calls before each trial, in
-// the median and by more than chance. Ranks tell each other what a trial took in one allreduce of 56 bytes, and
-// count what it took on the slowest. A nil Tuner runs calls and tunes nothing.
+// the median and by more than chance. Ranks agree on the time of a trial, the slowest rank's, in one
+// allreduce of 56 bytes. A nil Tuner runs calls and tunes nothing.
 type Tuner struct {
 	c      *Comm
 	what   string // a value's name with $, or "plans"
 	search *feedback.Search
 	of     []*Collective
 	frames []*frame // one for each candidate
-	agree  *Collective
+	agree  *executor.Run
 	clock  func() time.Duration // since the tuner was made
 }
 
-// frame is what a communicator has decided and kept while a candidate holds.
+// frame keeps a communicator's decisions and compiled calls under a candidate.
 type frame struct {
 	forced tasks.Forced
 	origin string
 	value  int64
 	memo   *memo // nil: it is not in use
-	cache  map[tasks.Request]*Collective
-	kept   cacheUse
+	cache  cache
 	known  map[tasks.Request]*choose.Decision
 	of     []Collective // of [Tuning.Of]: their decisions and programs
 }
@@ -61,7 +61,7 @@ const usualTrials = 5 // calls from one trial to the next
 
 // Tune prepares tuning. Nothing is sent, and nothing tried outside of [Tuner.Run].
 func (c *Comm) Tune(o Tuning) (*Tuner, error) {
-	if err := c.made(); err != nil {
+	if err := c.checkMade(); err != nil {
 		return nil, fmt.Errorf("tune: %w", err)
 	}
 	if o.Every == 0 {
@@ -69,24 +69,8 @@ func (c *Comm) Tune(o Tuning) (*Tuner, error) {
 	}
 	begun := time.Now()
 	t := &Tuner{c: c, of: slices.Clone(o.Of), clock: func() time.Duration { return time.Since(begun) }}
-	err := errors.Join(feedback.CheckEvery(o.Every), t.checkOwners())
-	var names []string
-	holds := 0
-	switch {
-	case (o.Value == "") == (len(o.Plans) == 0):
-		err = errors.Join(err, fmt.Errorf("value %q and plans %q; it takes one of both", o.Value, o.Plans))
-	case o.Value != "":
-		t.what = "$" + o.Value
-		var wrong error
-		names, holds, wrong = t.addNumbers(o)
-		err = errors.Join(err, wrong)
-	default:
-		t.what = "plans"
-		var wrong error
-		names, wrong = t.addPlans(o.Plans)
-		err = errors.Join(err, wrong)
-	}
-	if err != nil {
+	names, holds, err := t.addCandidates(o)
+	if err = errors.Join(feedback.CheckEvery(o.Every), t.checkOwners(), err); err != nil {
 		return nil, fmt.Errorf("tune: %w", err)
 	}
 	t.search = feedback.New(names, holds, o.Every)
@@ -109,7 +93,22 @@ func (t *Tuner) checkOwners() error {
 	return nil
 }
 
-// addNumbers makes frames for a value's numbers, and returns their names and which holds.
+// addCandidates makes a frame for each candidate, and returns their names and the index of the present
+// one.
+func (t *Tuner) addCandidates(o Tuning) (names []string, holds int, err error) {
+	switch {
+	case (o.Value == "") == (len(o.Plans) == 0):
+		return nil, 0, fmt.Errorf("value %q and plans %q; it takes one of both", o.Value, o.Plans)
+	case o.Value != "":
+		t.what = "$" + o.Value
+		return t.addNumbers(o)
+	}
+	t.what = "plans"
+	names, err = t.addPlans(o.Plans)
+	return names, 0, err
+}
+
+// addNumbers is addCandidates of a value's numbers.
 func (t *Tuner) addNumbers(o Tuning) (names []string, holds int, err error) {
 	now, err := t.c.Value(o.Value)
 	if err != nil {
@@ -132,12 +131,13 @@ func (t *Tuner) addNumbers(o Tuning) (names []string, holds int, err error) {
 	return names, slices.Index(all, now), nil
 }
 
-// addPlans makes frames for plans, and returns their names. The first one is that nothing changes.
+// addPlans is addCandidates of plans. The first candidate is no change.
 func (t *Tuner) addPlans(plans []string) (names []string, err error) {
 	names = []string{"what is chosen"}
 	t.frames = []*frame{{forced: t.c.forced, origin: t.c.origin}}
 	for _, text := range plans {
-		mine, by, err := parseForced(text, "a tuner", t.c.registry)
+		by := "a tuner"
+		mine, err := ParseForced(text, by, t.c.registry)
 		if err != nil {
 			return nil, err
 		}
@@ -150,10 +150,10 @@ func (t *Tuner) addPlans(plans []string) (names []string, err error) {
 	return names, nil
 }
 
-// Run runs a call of the program, which all ranks make in the same order and number: it may be a
-// collective's Run, one-shot calls, or a step of several. No other call on the communicator runs
-// meanwhile. Every few times it is a trial. What the call returns Run returns. A call that fails
-// on a rank is no trial on any; when it has broken the communicator so is that of all. Between
+// Run runs a call of the program, and returns its error. All ranks make the calls in the same order
+// and number: a call may be a collective's Run, one-shot calls, or a step of several. No other call on
+// the communicator runs meanwhile. Every few times it is a trial. If the call fails on a rank it is no
+// trial on any; a broken communicator is broken on all. Between
 // trials Run allocates nothing and sends nothing.
 func (t *Tuner) Run(ctx context.Context, call func(context.Context) error) error {
 	switch {
@@ -180,13 +180,13 @@ func (t *Tuner) Run(ctx context.Context, call func(context.Context) error) error
 	return err
 }
 
-// begin prepares a candidate on all ranks and runs a call by it, or by the one that holds if a
+// begin prepares a candidate on all ranks and runs a call by it, or by the present one if a
 // rank can't.
 func (t *Tuner) begin(ctx context.Context, i int, call func(context.Context) error) error {
 	old := t.search.Holds()
 	failed := t.prepare(i, old)
 	t.search.Say(0, failed != nil)
-	if err := t.agree.Run(ctx); err != nil {
+	if err := t.agree.Do(ctx); err != nil {
 		return fmt.Errorf("agree on a trial of %s: %w", t.what, err)
 	}
 	if !t.search.Ready() {
@@ -198,7 +198,7 @@ func (t *Tuner) begin(ctx context.Context, i int, call func(context.Context) err
 	return call(ctx)
 }
 
-// try runs a call by a candidate, and decides with all ranks whether that holds.
+// try runs a call by a candidate, and decides with all ranks whether to keep it.
 func (t *Tuner) try(ctx context.Context, i int, call func(context.Context) error) error {
 	old := t.search.Holds()
 	t.enter(old, i)
@@ -206,7 +206,7 @@ func (t *Tuner) try(ctx context.Context, i int, call func(context.Context) error
 	err := call(ctx)
 	t.search.Say(int64(t.clock()-start), err != nil)
 	// Others wait for this rank even if its call has failed.
-	if failed := t.agree.Run(ctx); err != nil || failed != nil {
+	if failed := t.agree.Do(ctx); err != nil || failed != nil {
 		t.enter(i, old)
 		if err == nil {
 			err = fmt.Errorf("agree on a trial of %s: %w", t.what, failed)
@@ -232,16 +232,16 @@ func (t *Tuner) try(ctx context.Context, i int, call func(context.Context) error
 // prepare makes a candidate's frame, with the collectives compiled anew.
 func (t *Tuner) prepare(i, old int) error {
 	f := t.frames[i]
-	f.memo, f.cache, f.kept, f.known = &memo{}, map[tasks.Request]*Collective{}, cacheUse{}, nil
+	f.memo, f.cache, f.known = &memo{}, newCache(), nil
 	f.of = make([]Collective, len(t.of))
 	t.swap(f, t.frames[old])
 	defer t.swap(t.frames[old], f)
 	for k, col := range t.of {
-		d, err := t.c.decide(col.request)
+		d, err := t.c.decide(&col.request, &t.c.base)
 		if err != nil {
 			return err
 		}
-		next, err := t.c.decided(d, col.request, userCall, col.send, col.recv)
+		next, err := t.c.prepareBy(d, col.request, userCall, col.send, col.recv)
 		if err != nil {
 			return err
 		}
@@ -250,9 +250,9 @@ func (t *Tuner) prepare(i, old int) error {
 	return nil
 }
 
-// adopt takes over what another one on the same buffers was decided and compiled to.
+// adopt takes over decision and program of another collective on the same buffers.
 func (c *Collective) adopt(o *Collective) {
-	c.decision, c.compiled, c.run, c.finish, c.called = o.decision, o.compiled, o.run, o.finish, o.called
+	c.decision, c.compiled, c.run, c.finish, c.counter = o.decision, o.compiled, o.run, o.finish, o.counter
 }
 
 // enter goes from a candidate's frame to another's.
@@ -270,7 +270,7 @@ func (t *Tuner) enter(from, to int) {
 	}
 }
 
-// swap lets the communicator decide by a frame, and keeps what it has in another.
+// swap lets the communicator decide by a frame, and keeps its state in another.
 func (t *Tuner) swap(now, was *frame) {
 	c := t.c
 	if c.rules != nil && t.what[0] == '$' {
@@ -279,23 +279,18 @@ func (t *Tuner) swap(now, was *frame) {
 	c.trials.mu.Lock()
 	was.known, c.trials.known = c.trials.known, now.known
 	c.trials.mu.Unlock()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.forced, c.origin = now.forced, now.origin
-	was.memo, c.memo = c.memo, now.memo
-	if c.cache != nil { // not closed
-		was.cache, c.cache = c.cache, now.cache
-		was.kept, c.cacheUse = c.cacheUse, now.kept
-		c.recent = [recents]recent{}
-	}
+	c.oneShots.swap(&now.cache, &was.cache, func() {
+		c.forced, c.origin = now.forced, now.origin
+		was.memo, c.memo = c.memo, now.memo
+	})
 }
 
-// drop forgets what was decided and compiled.
+// drop forgets decisions and compiled calls.
 func (f *frame) drop() {
-	f.memo, f.cache, f.known, f.of = nil, nil, nil, nil
+	f.memo, f.cache, f.known, f.of = nil, cache{}, nil, nil
 }
 
-// Freeze ends trials, on all ranks, at the next one; what holds then stays. One rank is enough.
+// Freeze ends trials, on all ranks, at the next one; the present candidate stays. One rank is enough.
 func (t *Tuner) Freeze() {
 	if t != nil {
 		t.search.Freeze()
@@ -309,7 +304,7 @@ func (t *Tuner) Continue() {
 	}
 }
 
-// Holds names the candidate that holds: a number, a plan, or "what is chosen".
+// Holds names the present candidate: a number, a plan, or "what is chosen".
 func (t *Tuner) Holds() string {
 	if t == nil {
 		return ""
@@ -317,7 +312,7 @@ func (t *Tuner) Holds() string {
 	return t.search.Name(t.search.Holds())
 }
 
-// Explain says what the tuner does, and what it knows of each candidate: the same on all ranks.
+// Explain describes the tuner and each candidate: the same text on all ranks.
 func (t *Tuner) Explain() string {
 	if t == nil {
 		return "nothing is tuned\n"

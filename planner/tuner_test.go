@@ -146,10 +146,7 @@ func TestTunerFails(t *testing.T) {
 	errOwn := errors.New("one rank's own")
 	for _, broken := range []bool{false, true} {
 		for at := range 12 { // the fifth call is a candidate's first one, the tenth is a trial
-			comms, err := planner.Local("2x2", &planner.Options{RulesData: []byte(skewed)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			comms := localComms(t, "2x2", &planner.Options{RulesData: []byte(skewed)})
 			errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 				tuner, err := c.Tune(planner.Tuning{Value: "small", Numbers: []int64{100, 200}})
 				if err != nil {
@@ -194,10 +191,7 @@ func TestTunerFails(t *testing.T) {
 
 // Ranks that tune otherwise hear of it.
 func TestTunersDiffer(t *testing.T) {
-	comms, err := planner.Local("2x1", &planner.Options{RulesData: []byte(skewed)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2x1", &planner.Options{RulesData: []byte(skewed)})
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 		tuner, err := c.Tune(planner.Tuning{Value: "small", Numbers: []int64{1, 2, 3}[:2+c.Rank()]})
 		if err != nil {
@@ -219,10 +213,7 @@ func TestTunersDiffer(t *testing.T) {
 }
 
 func TestTuneErrors(t *testing.T) {
-	comms, err := planner.Local("2", &planner.Options{RulesData: []byte(skewed)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "2", &planner.Options{RulesData: []byte(skewed)})
 	c := comms[0]
 	other, err := planner.Barrier(comms[1])
 	if err != nil {
@@ -239,29 +230,23 @@ func TestTuneErrors(t *testing.T) {
 		`a tuner: w=x: unknown submodule "x"`:                   {Plans: []string{"w=x"}},
 		"a collective of another communicator, or none":         {Plans: []string{"w=2"}, Of: []*planner.Collective{other}},
 	} {
-		if _, err := c.Tune(o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %s", o, err, want)
-		}
+		wantError(t, fmt.Sprintf("%+v", o), second(c.Tune(o)), want)
 	}
 	tuner, err := c.Tune(planner.Tuning{Plans: []string{"w=2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := tuner.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the function is nil") {
-		t.Error(err)
-	}
+	wantError(t, "Run", tuner.Run(t.Context(), nil), "the function is nil")
 	closeAll(t, comms)
 }
 
 // Without a tuner, between trials and when it is frozen nothing is allocated.
 func TestTunerAllocatesNothing(t *testing.T) {
-	comms, err := planner.Local("1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1", nil)
 	call := func(context.Context) error { return nil }
 	for name, every := range map[string]int{"off": 0, "between": 1 << 20, "frozen": 2} {
 		var tuner *planner.Tuner
+		var err error
 		if every > 0 {
 			if tuner, err = comms[0].Tune(planner.Tuning{Plans: []string{"w=2"}, Every: every}); err != nil {
 				t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -233,12 +232,10 @@ func TestUniformAllocates(t *testing.T) {
 	if slowdown > 1 {
 		t.Skip("the race detector allocates")
 	}
-	comms, err := planner.Local("1x2", &planner.Options{Uniform: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x2", &planner.Options{Uniform: true})
 	defer closeAll(t, comms)
 	const calls = 400
+	var err error
 	var cols [2]*planner.Collective
 	for r, c := range comms {
 		buf := make([]float32, 1000)
@@ -274,25 +271,16 @@ func uniformComms(t *testing.T, topo string, processes bool, o *planner.Options)
 				return o
 			}
 			return nil // what rank 0 says counts
-		}, func(r int, cfg *join.Config) { cfg.Node = fmt.Sprintf("node%d", r/perNode) })
+		}, onNodes(perNode))
 	}
-	comms, err := planner.Local(topo, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, topo, o)
 	return comms
 }
 
 // What can't be made on other ranks is an error that says why.
 func TestOnOthers(t *testing.T) {
-	comms, err := planner.Local("1x3", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	strangers, err := planner.Local("1x3", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1x3", nil)
+	strangers := localComms(t, "1x3", nil)
 	defer closeAll(t, strangers)
 	defer closeAll(t, comms)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
@@ -331,4 +319,39 @@ func TestOnOthers(t *testing.T) {
 		}
 		return nil
 	}))
+}
+
+// Communicators made from a uniform one are uniform: the leaf of a bcast sends too, for the barrier
+// behind it.
+func TestUniformIsInherited(t *testing.T) {
+	for _, uniform := range []bool{false, true} {
+		succeed(t, "2x1", &planner.Options{Uniform: uniform}, func(ctx context.Context, c *planner.Comm) (err error) {
+			id := []uint64{0}
+			if c.Rank() == 0 {
+				if id[0], err = c.DrawID(); err != nil {
+					return err
+				}
+			}
+			if err := planner.BcastNow(ctx, c, id, 0); err != nil {
+				return err
+			}
+			sub, err := c.Sub(id[0], []int{0, 1})
+			if err != nil {
+				return err
+			}
+			dup, err := c.Dup(ctx)
+			if err != nil {
+				return err
+			}
+			for i, d := range []*planner.Comm{sub, dup} {
+				if err := planner.BcastNow(ctx, d, id, 0); err != nil {
+					return err
+				}
+				if n := d.Counters(); c.Rank() == 1 && n.Eager > 0 != uniform {
+					return fmt.Errorf("uniform %v, communicator %d: the leaf sends %d messages", uniform, i, n.Eager)
+				}
+			}
+			return errors.Join(sub.Close(), dup.Close())
+		})
+	}
 }

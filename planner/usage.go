@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"slices"
 	"sync"
 
@@ -10,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 )
 
-// Usage is what one rank of this process has done since it entered its job, and what
-// it does now. It counts all communicators of the rank together.
+// Usage is the work of one rank of this process since it entered its job, and its
+// present state. It counts all communicators of the rank together.
 type Usage struct {
 	World  int            // the number of the job in this process, from 0: some processes enter several
 	Rank   int            // of the communicator of all ranks
@@ -20,14 +19,14 @@ type Usage struct {
 	executor.Activity
 }
 
-// jobs are the worlds of this process that are open.
+// jobs are the open worlds of this process.
 var jobs struct {
 	sync.Mutex
 	next int // number of the next one
 	open []*job
 }
 
-// job is a world with what only a [Comm] of all its ranks knows.
+// job is a world with its number and the topology of all its ranks.
 type job struct {
 	number   int
 	world    *world
@@ -49,13 +48,11 @@ func (w *world) forget() {
 	jobs.open = slices.DeleteFunc(jobs.open, func(j *job) bool { return j.world == w })
 }
 
-// Usages returns the usage of each rank of this process whose job is open, by world and
+// Usages returns the usage of each rank in this process's open jobs, by world and
 // then by rank. It disturbs no call. Package metrics serves it to Prometheus.
 func Usages() []Usage {
-	open := openJobs()
-	slices.SortFunc(open, func(a, b *job) int { return cmp.Compare(a.number, b.number) })
 	var all []Usage
-	for _, j := range open {
+	for _, j := range openJobs() {
 		for r := range j.topology.Size() {
 			if e := j.world.Endpoint(levels.Rank(r)); e != nil {
 				all = append(all, j.usage(levels.Rank(r), e))
@@ -65,7 +62,7 @@ func Usages() []Usage {
 	return all
 }
 
-// openJobs lists the jobs of this process.
+// openJobs lists the jobs of this process, by number.
 func openJobs() []*job {
 	jobs.Lock()
 	defer jobs.Unlock()

@@ -13,38 +13,22 @@ import (
 // the same type and operation on it allocates nothing. On an error it returns zero.
 func AllreduceValue[T any](ctx context.Context, c *Comm, v T, op tasks.Op) (T, error) {
 	var zero T
-	if err := c.usable(ctx); err != nil {
+	if err := c.checkCall(ctx); err != nil {
 		return zero, fmt.Errorf("%v: %w", tasks.Allreduce, err)
 	}
 	if _, err := elementOf[T](tasks.Allreduce); err != nil {
 		return zero, fmt.Errorf("%v: %w", tasks.Allreduce, err)
 	}
-	room := c.borrowScalar()
-	one := unsafe.Slice((*T)(unsafe.Pointer(room)), 1)
-	one[0] = v
-	if err := AllreduceNow(ctx, c, one, one, op); err != nil {
-		return zero, err // and what is done with the room is unknown
-	}
-	v = one[0]
-	c.returnScalar(room)
-	return v, nil
-}
-
-// borrowScalar takes the room that is kept, or makes some if there is none.
-func (c *Comm) borrowScalar() *scalar {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	room := c.scalar
-	c.scalar = nil
+	room := c.oneShots.scalar.Swap(nil)
 	if room == nil {
 		room = &scalar{}
 	}
-	return room
-}
-
-// returnScalar keeps the room for the next call.
-func (c *Comm) returnScalar(room *scalar) {
-	c.mu.Lock()
-	c.scalar = room
-	c.mu.Unlock()
+	one := unsafe.Slice((*T)(unsafe.Pointer(room)), 1)
+	one[0] = v
+	if err := AllreduceNow(ctx, c, one, one, op); err != nil {
+		return zero, err // the room may still be in use
+	}
+	v = one[0]
+	c.oneShots.scalar.Store(room)
+	return v, nil
 }

@@ -64,12 +64,9 @@ func TestAllreduceValueArguments(t *testing.T) {
 
 // From the second call on it allocates nothing.
 func TestAllreduceValueAllocatesNothing(t *testing.T) {
-	comms, err := planner.Local("1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	comms := localComms(t, "1", nil)
 	defer comms[0].Close()
-	loss := 0.5
+	loss, err := 0.5, error(nil)
 	got := testing.AllocsPerRun(50, func() {
 		if loss, err = planner.AllreduceValue(t.Context(), comms[0], loss, tasks.Avg); err != nil {
 			t.Error(err)

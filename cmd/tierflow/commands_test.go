@@ -78,12 +78,8 @@ func TestPlanOfTunedTable(t *testing.T) {
 // Under a launcher only bench runs on the job's processes.
 func TestTraceIsNoJob(t *testing.T) {
 	t.Setenv("TIERFLOW_RANK", "0")
-	if s := tierflow.Run(t, "trace", "bcast", "-o", "-"); s.Status != 2 || !strings.Contains(s.Errors, "launched job") {
-		t.Errorf("%+v, want status 2", s)
-	}
-	if s := tierflow.Run(t, "bench", "coll", "bcast", "--topo", "2"); s.Status != 2 || !strings.Contains(s.Errors, "launched job") {
-		t.Errorf("%+v, want status 2", s)
-	}
+	tierflow.Refuses(t, "launched job", "trace", "bcast", "-o", "-")
+	tierflow.Refuses(t, "launched job", "bench", "coll", "bcast", "--topo", "2")
 }
 
 // The program's status is the command's, and its failure is what is said last.

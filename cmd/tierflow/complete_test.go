@@ -61,7 +61,7 @@ func TestCompletion(t *testing.T) {
 		},
 	}
 	seen := map[string]bool{}
-	allCommands(app{all.Submodules()}.root(), nil, func(c *cobra.Command, path []string) {
+	allCommands(rootCommand(all.Submodules()), nil, func(c *cobra.Command, path []string) {
 		_, operand, _ := strings.Cut(c.Use, " ")
 		if strings.HasPrefix(strings.TrimLeft(operand, "["), "OP") {
 			seen["OP"] = true

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -19,15 +18,15 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
-// here is what jobs of this user on this host find when they begin.
-type here struct {
-	Folder    string     `json:"folder"` // where machines are kept; empty: there is no place
+// hostState is the state that jobs of this user on this host begin with.
+type hostState struct {
+	Folder    string     `json:"folder"` // of kept machines; empty: there is no place
 	Machines  []keptFile `json:"machines"`
 	Tables    []keptFile `json:"tables"`
-	Variables []variable `json:"variables"` // that say what plans are chosen by, if they are set
+	Variables []variable `json:"variables"` // set ones, by which plans are chosen
 }
 
-// keptFile is a machine or a decision table that a job has kept.
+// keptFile is a machine or a decision table kept by a job.
 type keptFile struct {
 	File  string `json:"file"`
 	Ranks string `json:"ranks"`
@@ -42,8 +41,8 @@ type variable struct {
 	Value string `json:"value"`
 }
 
-// findHere looks at the environment and at what is kept.
-func findHere() (h here, err error) {
+// readHostState looks at the environment and at kept files.
+func readHostState() (h hostState, err error) {
 	h.Variables = []variable{}
 	for _, name := range []string{planner.PlanVariable, planner.RulesVariable, planner.TableVariable, planner.MachineVariable, planner.EffortVariable} {
 		if value := os.Getenv(name); value != "" {
@@ -52,7 +51,7 @@ func findHere() (h here, err error) {
 	}
 	if h.Folder, err = planner.KeptFolder(planner.KeptMachines); err != nil {
 		h.Machines, h.Tables = []keptFile{}, []keptFile{}
-		return h, nil // there is no home, which is no error
+		return h, nil // no home is no error
 	}
 	h.Machines, err = findKept(planner.KeptMachines, func(k *keptFile, data []byte) error {
 		m, err := machine.Parse(k.File, data)
@@ -75,7 +74,7 @@ func findHere() (h here, err error) {
 	return h, err
 }
 
-// findKept reads all that is kept of a kind.
+// findKept reads all kept files of a kind.
 func findKept(kind string, read func(k *keptFile, data []byte) error) ([]keptFile, error) {
 	found := []keptFile{}
 	folder, err := planner.KeptFolder(kind)
@@ -103,10 +102,10 @@ func findKept(kind string, read func(k *keptFile, data []byte) error) ([]keptFil
 	return found, nil
 }
 
-// text is what is printed of it.
-func (h *here) text(now time.Time) []byte {
+// text is the printed form.
+func (h *hostState) text(now time.Time) []byte {
 	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(&b)
 	for _, v := range h.Variables {
 		fmt.Fprintf(w, "%s\t%s\n", v.Name, v.Value)
 	}
@@ -129,7 +128,7 @@ func (h *here) text(now time.Time) []byte {
 	return b.Bytes()
 }
 
-// text is what is printed of one file.
+// text is the printed form of one file.
 func (k *keptFile) text(now time.Time) string {
 	if k.Error != "" {
 		return fmt.Sprintf("%s: not read: %s", k.File, k.Error)
@@ -141,9 +140,9 @@ func (k *keptFile) text(now time.Time) string {
 	return fmt.Sprintf("%s: %s, %s%s", k.File, k.Ranks, k.How, age)
 }
 
-// forget removes what is kept, and returns how many machines and tables these were.
+// forget removes kept files, and returns the numbers of machines and tables.
 func forget() (machines, tables int, err error) {
-	h, err := findHere()
+	h, err := readHostState()
 	remove := func(all []keptFile) (n int) {
 		for _, k := range all {
 			if gone := os.Remove(k.File); gone != nil {
@@ -160,19 +159,16 @@ func forget() (machines, tables int, err error) {
 	return machines, tables, nil
 }
 
-// runHere does what info --here and --forget ask for.
-func runHere(stdout io.Writer, forgets, asJSON bool) error {
+// runHostState does info --here and info --forget.
+func runHostState(stdout io.Writer, forgets, asJSON bool) error {
 	if forgets {
 		machines, tables, err := forget()
 		fmt.Fprintf(stdout, "%d machines and %d tables removed\n", machines, tables)
 		return err
 	}
-	h, err := findHere()
+	h, err := readHostState()
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return kit.WriteJSON(stdout, h)
-	}
-	return kit.WriteOutput(stdout, "", h.text(time.Now()))
+	return kit.WriteResult(stdout, asJSON, h, func() []byte { return h.text(time.Now()) })
 }

@@ -28,7 +28,7 @@ var arrows = map[string][]string{
 	// Lists of ranks and processors; join, launch and doctor use it.
 	"levels/ranges": {},
 
-	"levels": {"levels/strictjson"},
+	"levels": {"levels/ranges", "levels/strictjson"},
 	"dag":    {"dag/invariants"},
 
 	// A constant of the build: whoever checks its own promises reads it.
@@ -57,7 +57,8 @@ var arrows = map[string][]string{
 	"tasks/tasktest":            {"tasks"},
 	"costs/machine/machinetest": {"costs/machine"},
 	"submodules/submoduletest":  {"submodules/check"},
-	"cmd/tierflow/kit/kittest":  {"cmd/tierflow/kit", "dag/dagtest"},
+	"cmd/tierflow/kit/kittest":  {"cmd/tierflow/kit", "dag/dagtest", "submodules/all"},
+	"planner/table/tabletest":   {"planner/table", "submodules/all"},
 
 	// Who started the process, and the wire protocols of process managers.
 	"levels/join/launcher": {"levels"},
@@ -131,10 +132,10 @@ var arrows = map[string][]string{
 	// Few rules of a table, as text.
 	"planner/distill": {"planner/table"},
 	// Requests answer what rules ask.
-	"planner/rule":  {"submodules", "planner/rules"},
-	"planner/table": {"submodules", "costs"},
+	"planner/builtin": {"submodules", "planner/rules"},
+	"planner/table":   {"submodules", "costs"},
 	// Which plans there are, whoever chooses.
-	"planner/plans": {"planner/rule", "planner/table"},
+	"planner/plans": {"planner/builtin", "planner/table"},
 	// On a known machine rivals of the rule's plan are compared by their prices.
 	"planner/priced": {"planner/plans", "costs/price", "costs/sim"},
 	// What to measure next, from what was measured.
@@ -144,7 +145,7 @@ var arrows = map[string][]string{
 	// Which candidate is the fastest, by times that others take.
 	"planner/feedback": {},
 	// It asks each way to choose plans in turn.
-	"planner/choose": {"planner/rule", "planner/rules", "planner/table", "planner/priced"},
+	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	// It hears from the launcher who waits to join.
 	"planner":      {"levels/join/launcher", "planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
@@ -192,16 +193,20 @@ var arrows = map[string][]string{
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
 	"cmd/tierflow-lab/fixed": {"submodules", "planner/rules/foreign"},
+	// Statistics and output that its commands share; some simulate plans.
+	"cmd/tierflow-lab/labkit": {"cmd/tierflow/kit", "viz", "costs/sim"},
+	// peers measures with it; it disturbs programs of all libraries.
+	"cmd/tierflow-lab/disturb": {"cmd/tierflow/kit"},
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
-	"cmd/tierflow-lab/peers": {"cmd/tierflow/kit", "planner/distill", "testdata/cluster", "testdata/peers"},
-	// algorithms launches the ranks of a node itself. Flags and meters are those of bench.
-	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow/launch", "cmd/tierflow-lab/fixed", "costs/sim"},
+	"cmd/tierflow-lab/peers": {"cmd/tierflow-lab/labkit", "cmd/tierflow-lab/disturb", "planner/distill", "testdata/cluster", "testdata/peers"},
+	// Flags and meters are those of bench.
+	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow-lab/fixed", "cmd/tierflow-lab/labkit"},
 	// It replays what package learn would measure.
-	"cmd/tierflow-lab/learn": {"cmd/tierflow/kit", "viz", "planner/tune"},
+	"cmd/tierflow-lab/learn": {"cmd/tierflow-lab/labkit", "planner/tune"},
 	// Searches are those of tune.
-	"cmd/tierflow-lab/methods": {"cmd/tierflow/tune"},
+	"cmd/tierflow-lab/methods": {"cmd/tierflow/tune", "cmd/tierflow-lab/labkit"},
 	// Machines that nobody has seen, and what is chosen on them.
-	"cmd/tierflow-lab/drawn": {"cmd/tierflow/kit", "planner/plans", "costs/sim"},
+	"cmd/tierflow-lab/drawn": {"cmd/tierflow-lab/labkit", "planner/plans"},
 	// Nothing of the product stands on the laboratory.
 	"cmd/tierflow-lab/tree": {},
 	"cmd/tierflow-lab":      {"cmd/tierflow-lab/tree", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn"},
@@ -211,7 +216,7 @@ var arrows = map[string][]string{
 var commands = []string{
 	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench",
 	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn",
+	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/disturb", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn",
 }
 
 // libraries says which packages may import which other modules.
@@ -224,7 +229,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
 	"golang.org/x/sys":               {"levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/kit", "cmd/tierflow"},
 	"golang.org/x/term":              {"cmd/tierflow/kit"},
-	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/methods"},
+	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow-lab/labkit", "cmd/tierflow-lab/methods"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 
@@ -234,7 +239,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/rule", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"costs/pairs", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

@@ -7,7 +7,6 @@ import (
 	"os"
 	"runtime"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +25,7 @@ type information struct {
 	OS          string          `json:"os"`
 	Arch        string          `json:"arch"`
 	CPUs        int             `json:"cpus"`
-	Between     string          `json:"between_nodes"` // what TIERFLOW_TLS makes of connections between nodes
+	Between     string          `json:"between_nodes"` // connections between nodes, by TIERFLOW_TLS
 	AES         bool            `json:"aes_instructions"`
 	Collectives []string        `json:"collectives"`
 	Shapes      []shapeInfo     `json:"shapes"`
@@ -53,21 +52,21 @@ type algorithmInfo struct {
 	Doc          string   `json:"doc"`
 	Tasks        []string `json:"tasks"`
 	InnerSegment bool     `json:"inner_segment"`
-	Number       string   `json:"number,omitempty"`  // what a plan's number means to it; empty: it takes none
-	Numbers      []int    `json:"numbers,omitempty"` // that a search tries beside the default
-	Inners       []int64  `json:"inners,omitempty"`  // inner segments that a search tries beside those for all
+	Number       string   `json:"number,omitempty"`  // meaning of a plan's number; empty: it takes none
+	Numbers      []int    `json:"numbers,omitempty"` // tried by searches beside the default
+	Inners       []int64  `json:"inners,omitempty"`  // inner segments tried by searches beside those for all
 	Restrictions []string `json:"restrictions"`
 	Source       string   `json:"source"`
 }
 
-// kernelInfo names, by operation, the kernel that combines elements of a type.
+// kernelInfo names, by operation, the kernel for elements of a type.
 type kernelInfo struct {
 	Datatype string            `json:"datatype"`
 	Bytes    int               `json:"bytes"`
 	By       map[string]string `json:"by"`
 }
 
-func (a app) infoCommand() *cobra.Command {
+func infoCommand(reg submodules.Registry) *cobra.Command {
 	var asJSON, isHere, forgets, theirs bool
 	c := &cobra.Command{
 		Use:   "info",
@@ -86,14 +85,10 @@ and the machines and tables that earlier jobs have kept. --forget removes these.
 				return foreignTable(c.OutOrStdout(), asJSON)
 			}
 			if isHere || forgets {
-				return runHere(c.OutOrStdout(), forgets, asJSON)
+				return runHostState(c.OutOrStdout(), forgets, asJSON)
 			}
-			i := a.describeHost()
-			if asJSON {
-				return kit.WriteJSON(c.OutOrStdout(), i)
-			}
-			_, err := c.OutOrStdout().Write(i.text())
-			return err
+			i := describeHost(reg)
+			return kit.WriteResult(c.OutOrStdout(), asJSON, i, i.text)
 		},
 	}
 	c.Flags().BoolVar(&theirs, "foreign", false, "list the algorithms of Open MPI and MPICH, and the plans that do the same")
@@ -104,8 +99,8 @@ and the machines and tables that earlier jobs have kept. --forget removes these.
 	return c
 }
 
-// describeHost collects what there is to choose from, and the kernels of this CPU.
-func (a app) describeHost() information {
+// describeHost collects shapes and submodules of reg, and the kernels of this CPU.
+func describeHost(reg submodules.Registry) information {
 	i := information{
 		Version: kit.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
 		Between: describeTLS(os.Getenv("TIERFLOW_TLS")), AES: seal.IsFast(),
@@ -120,7 +115,7 @@ func (a app) describeHost() information {
 		}
 		i.Shapes = append(i.Shapes, info)
 	}
-	for _, s := range a.registry {
+	for _, s := range reg {
 		info := submoduleInfo{Name: s.Name(), Doc: s.Doc(), Between: "any ranks"}
 		if s.Reach() == submodules.SharedNode {
 			info.Between = "ranks that share memory"
@@ -137,7 +132,7 @@ func (a app) describeHost() information {
 	return i
 }
 
-// describeTLS says what a setting makes of connections between nodes.
+// describeTLS describes connections between nodes under a setting.
 func describeTLS(setting string) string {
 	text, err := join.DescribeTLS(setting)
 	if err != nil {
@@ -146,7 +141,7 @@ func describeTLS(setting string) string {
 	return fmt.Sprintf("%s (TIERFLOW_TLS=%s)", text, cmp.Or(setting, "off"))
 }
 
-// listKernels returns the kernels of all types that have any.
+// listKernels returns the kernels of all types with any.
 func listKernels() []kernelInfo {
 	var all []kernelInfo
 	types := tasks.Datatypes()
@@ -177,12 +172,12 @@ func (i *information) text() []byte {
 	return b.Bytes()
 }
 
-// catalogue returns the part that is equal on all hosts.
+// catalogue returns the part equal on all hosts.
 func (i *information) catalogue() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "collectives: %s\n", strings.Join(i.Collectives, ", "))
 	b.WriteString("\nshapes: how a collective becomes tasks\n")
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(&b)
 	for _, s := range i.Shapes {
 		of := strings.Join(s.Collectives, ", ")
 		if len(s.Collectives) == len(i.Collectives) {
@@ -196,7 +191,7 @@ func (i *information) catalogue() string {
 	}
 	for _, s := range i.Submodules {
 		fmt.Fprintf(&b, "\n%s: %s; between %s\n", s.Name, s.Doc, s.Between)
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		w := kit.NewTable(&b)
 		for _, a := range s.Algorithms {
 			inner := "no inner segment"
 			if a.InnerSegment {

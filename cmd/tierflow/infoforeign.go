@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	foreignrules "github.com/tierflow/tierflow/planner/rules/foreign"
@@ -17,10 +16,10 @@ type foreignInfo struct {
 	Number     int    `json:"number,omitempty"` // Open MPI's
 	Name       string `json:"name"`
 	Plan       string `json:"plan,omitempty"`
-	Else       string `json:"else,omitempty"` // the plan where Where does not hold
+	Else       string `json:"else,omitempty"` // the plan unless Where holds
 	Where      string `json:"where,omitempty"`
 	Why        string `json:"why,omitempty"`     // there is no plan
-	Closest    string `json:"closest,omitempty"` // what the plan does in another way
+	Closest    string `json:"closest,omitempty"` // how the plan differs
 }
 
 // foreignTable prints the table of other libraries' algorithms.
@@ -32,7 +31,7 @@ func foreignTable(out io.Writer, asJSON bool) error {
 		}
 		return kit.WriteJSON(out, all)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(out)
 	for _, r := range foreignrules.Rows() {
 		number := "-"
 		if r.Number > 0 {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -25,7 +27,7 @@ func TestHelp(t *testing.T) {
 }
 
 // tierflow is the whole command.
-var tierflow kittest.Runner = app{all.Submodules()}.root
+var tierflow kittest.Runner = func() *cobra.Command { return rootCommand(all.Submodules()) }
 
 // Each wrong call ends with status 2 and one complaint, and prints nothing else.
 func TestWrongArguments(t *testing.T) {

@@ -173,7 +173,7 @@ func TestMarkdownCommands(t *testing.T) {
 // checkCommand parses a command line of tierflow.
 func checkCommand(t *testing.T, where, line string) {
 	t.Helper()
-	sub, args, err := app{all.Submodules()}.root().Find(strings.Fields(line))
+	sub, args, err := rootCommand(all.Submodules()).Find(strings.Fields(line))
 	if err != nil || !sub.Runnable() || sub.ParseFlags(args) != nil {
 		t.Errorf("%s: tierflow %s: no such command, or flags", where, line)
 	}

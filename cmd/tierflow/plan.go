@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -21,7 +22,7 @@ type planning struct {
 }
 
 // planCommand returns plan.
-func (a app) planCommand() *cobra.Command {
+func planCommand(reg submodules.Registry) *cobra.Command {
 	p := &planning{}
 	c := &cobra.Command{
 		Use:   "plan OP --bytes SIZE",
@@ -46,18 +47,12 @@ runners-up are printed with what they take, and by what that is more.`,
   tierflow plan bcast --bytes 64KiB --topo 64x1 --machine machine.json`,
 		Args: kit.Operand(kit.WhichCollective),
 		RunE: func(c *cobra.Command, args []string) error {
-			r, t, err := p.ReadPlanned(args[0], a.registry)
+			r, t, err := p.ReadPlanned(args[0], reg)
 			if err != nil {
 				return err
 			}
-			if p.machine != "" {
-				m, err := kit.ReadMachine("machine", p.machine)
-				if err == nil {
-					err = p.ChooseOn(m)
-				}
-				if err != nil {
-					return err
-				}
+			if _, err := p.ReadMachine(p.machine); err != nil {
+				return err
 			}
 			if !p.explain && !p.json {
 				text, err := planner.Explain(r, t, p.Options())
@@ -80,10 +75,7 @@ runners-up are printed with what they take, and by what that is more.`,
 			return err
 		},
 	}
-	p.AddTopoFlag(c, "4x2")
-	p.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
-	p.AddCountsFlag(c)
-	p.AddPlanFlag(c, kit.PlanText)
+	p.AddPlannedFlags(c, kit.PlanText)
 	p.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&p.machine, "machine", "", "file of a machine on which plans are chosen by price, or assumed (default $"+planner.MachineVariable+")")

@@ -56,7 +56,7 @@ func sortedLines(s string) []string {
 // What the README's command table calls must parse, and leave no command out.
 func TestReadmeCommands(t *testing.T) {
 	table := kittest.Between(t, readme(t), "| command | what it does |", "\n\n")
-	root := app{all.Submodules()}.root()
+	root := rootCommand(all.Submodules())
 	for _, sub := range root.Commands() {
 		if !sub.Hidden && !strings.Contains(table, "`tierflow "+sub.Name()) {
 			t.Errorf("the README's table has no tierflow %s", sub.Name())

@@ -24,19 +24,14 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
-// app is what the subcommands of this package share.
-type app struct {
-	registry submodules.Registry // all commands choose from these
-}
-
 // run runs the whole program and returns the exit status.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	warnOfVariables(args, stderr)
-	return kit.Execute(ctx, app{all.Submodules()}.root(), withoutNP(args), stdin, stdout, stderr)
+	return kit.Execute(ctx, rootCommand(all.Submodules()), withoutNP(args), stdin, stdout, stderr)
 }
 
-// warnOfVariables warns of variables that begin like tierflow's and are none. The ranks of
-// a job do it where they join.
+// warnOfVariables warns of unknown variables beginning like tierflow's. The ranks of a job do it
+// on joining.
 func warnOfVariables(args []string, stderr io.Writer) {
 	if kit.IsLaunched() || len(args) > 0 && slices.Contains([]string{"run", "agent"}, args[0]) {
 		return
@@ -46,11 +41,12 @@ func warnOfVariables(args []string, stderr io.Writer) {
 	}
 }
 
-// root returns the command tierflow with all others.
-func (a app) root() *cobra.Command {
+// rootCommand returns the command tierflow with all others. They choose from the submodules of
+// reg.
+func rootCommand(reg submodules.Registry) *cobra.Command {
 	root := kit.NewRoot("tierflow", "Hierarchical collective communication: measure, draw, trace, check and launch it",
-		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(a.registry), movedFromBench()...)...),
-		a.planCommand(), draw.DagCommand(a.registry), draw.TraceCommand(a.registry), simulate.Command(a.registry), verify.Command(a.registry), a.infoCommand(), a.tuneCommand(), rules.Command(a.registry),
+		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(reg), movedFromBench()...)...),
+		planCommand(reg), draw.DagCommand(reg), draw.TraceCommand(reg), simulate.Command(reg), verify.Command(reg), infoCommand(reg), tuneCommand(reg), rules.Command(reg),
 		doctor.Command(), watch.PsCommand(), watch.DiagnoseCommand(), watch.TopCommand(), watch.MetricsCommand(), mpi.Command(), runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and
@@ -64,7 +60,7 @@ plan leaves open is chosen as always.`
 	return root
 }
 
-// movedFromBench returns what answers those who call bench's former commands.
+// movedFromBench returns answers to callers of bench's former commands.
 func movedFromBench() (all []*cobra.Command) {
 	for _, name := range []string{"accuracy", "algorithms", "disturb", "overlap", "peers", "share"} {
 		all = append(all, kit.Moved(name, "tierflow-lab "+name))
@@ -72,9 +68,9 @@ func movedFromBench() (all []*cobra.Command) {
 	return all
 }
 
-// tuneCommand returns tune, which answers those who call its former commands.
-func (a app) tuneCommand() *cobra.Command {
-	c := tune.Command(a.registry)
+// tuneCommand returns tune, with answers to callers of its former commands.
+func tuneCommand(reg submodules.Registry) *cobra.Command {
+	c := tune.Command(reg)
 	for _, name := range []string{"compare", "models", "validate"} {
 		c.AddCommand(kit.Moved(name, "tierflow-lab "+name))
 	}

@@ -24,7 +24,7 @@ import (
 func runCommand() *cobra.Command {
 	var o launch.Options
 	var agent, tls, dump, metrics, learn string
-	var seen seeing
+	var view jobView
 	c := &cobra.Command{
 		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
 		Short: "Launch the processes of a job",
@@ -81,27 +81,21 @@ flags or arguments, 125 for everything else.`,
 				if err != nil {
 					return err
 				}
-				seen.keepDumps(&o, full)
+				view.keepDumps(&o, full)
 			}
-			o.Program, o.Agent = args, strings.Fields(agent)
-			if metrics = cmp.Or(metrics, os.Getenv(metricsVariable)); metrics != "" {
-				self, err := os.Executable()
-				if err != nil {
-					return err
-				}
-				if agent == "" {
-					o.Agent = []string{self, "agent"}
-				}
-				o.Agent = append(o.Agent, "--metrics", metrics)
+			var err error
+			if o.Agent, err = agentWords(agent, metrics); err != nil {
+				return err
 			}
+			o.Program = args
 			if err := learnFirst(c, o, learn); err != nil {
 				return err
 			}
-			if err := seen.begin(&o); err != nil {
+			if err := view.begin(&o); err != nil {
 				return err
 			}
 			status, err := launch.Run(c.Context(), o, c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
-			told := seen.end(c.OutOrStdout(), c.ErrOrStderr())
+			told := view.end(c.OutOrStdout(), c.ErrOrStderr())
 			if err != nil {
 				return kit.WithStatus(errors.Join(err, told), status)
 			}
@@ -130,17 +124,31 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&tls, "tls", "", "keep what passes between nodes from others, on all ranks: job (by TLS and the job's secret), cert=FILE,key=FILE,ca=FILE[,id=GLOB] (by certificates, the same paths on all hosts) or off (default $TIERFLOW_TLS, else off)")
 	f.Lookup("tls").NoOptDefVal = "job"
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
-	f.StringVar(&seen.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
-	f.StringVar(&seen.machine, "machine", "", "show in --trace's file, and in tables, what is predicted on the machine of this file, or assumed")
-	f.StringVar(&seen.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
+	f.StringVar(&view.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
+	f.StringVar(&view.machine, "machine", "", "show in --trace's file, and in tables, what is predicted on the machine of this file, or assumed")
+	f.StringVar(&view.report, "report", "", "file for a browser with where the time of a sample of calls went, :every=16 behind it as for --trace")
 	f.StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus, on each host, such as :9100 (default $TIERFLOW_METRICS, else nowhere)")
 	f.StringVar(&learn, "tune", "", "first learn for so long, such as 30s, which plans are fast for the calls in the file that TIERFLOW_PROFILE names; later jobs know them too (default $TIERFLOW_TUNE, else not)")
 	f.BoolVar(&o.NodeNames, "node-names", false, "set TIERFLOW_NODE to the host's name on every rank")
 	return c
 }
 
-// checkTLS says what is wrong with --tls. rsh would show the job's secret to the network that
-// the secret is to be safe from.
+// agentWords returns the command line of agents, nil for the usual one. A custom agent gets no
+// flag of this program's: it needn't know any.
+func agentWords(custom, metrics string) ([]string, error) {
+	if custom != "" && metrics != "" {
+		return nil, kit.Usagef("--metrics %s: agents of --agent get no such flag; write it into their command line if they know it", metrics)
+	}
+	metrics = cmp.Or(metrics, os.Getenv(metricsVariable))
+	if custom != "" || metrics == "" {
+		return strings.Fields(custom), nil
+	}
+	self, err := os.Executable()
+	return []string{self, "agent", "--metrics", metrics}, err
+}
+
+// checkTLS complains about --tls. rsh would show the job's secret to the very network it protects
+// the job from.
 func checkTLS(tls, launcher string) error {
 	command, _, _ := strings.Cut(strings.TrimSpace(launcher), " ")
 	switch {
@@ -152,8 +160,8 @@ func checkTLS(tls, launcher string) error {
 	return nil
 }
 
-// withoutNP returns the arguments of tierflow with -np, as mpirun has it, in place of -n
-// for run. What the program is given stays.
+// withoutNP returns the arguments of tierflow with -np, as mpirun has it, in place of -n for run.
+// The program's own arguments stay.
 func withoutNP(args []string) []string {
 	if len(args) == 0 || args[0] != "run" {
 		return args
@@ -175,14 +183,14 @@ func withoutNP(args []string) []string {
 func wantsValue(flags *pflag.FlagSet, word string) bool {
 	var flag *pflag.Flag
 	if name, long := strings.CutPrefix(word, "--"); long {
-		flag = flags.Lookup(name) // with =VALUE there is none of that name
+		flag = flags.Lookup(name) // nil for NAME=VALUE
 	} else if len(word) == 2 {
 		flag = flags.ShorthandLookup(word[1:])
 	}
 	return flag != nil && flag.NoOptDefVal == ""
 }
 
-// agentCommand returns the command that run starts on each node.
+// agentCommand returns the command started by run on each node.
 func agentCommand() *cobra.Command {
 	var metrics string
 	c := &cobra.Command{
@@ -196,10 +204,10 @@ func agentCommand() *cobra.Command {
 	return c
 }
 
-// metricsVariable is where hosts serve what their ranks do, unless --metrics says so.
+// metricsVariable is the address for hosts to serve metrics at, unless --metrics gives one.
 const metricsVariable = "TIERFLOW_METRICS"
 
-// serveMetrics serves them until stop is called. A job runs without that all the same.
+// serveMetrics serves metrics until stop is called. Failing that it says so, and the job goes on.
 func serveMetrics(c *cobra.Command, address string) (stop func()) {
 	if address == "" {
 		return func() {}

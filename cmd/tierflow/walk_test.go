@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -35,6 +37,38 @@ func TestWalks(t *testing.T) {
 		if len(seen) < 10 {
 			t.Errorf("%s: a walk of %d stays", doc, len(seen))
 		}
+	}
+}
+
+// goFile is the name of a source file.
+var goFile = regexp.MustCompile(`[a-z_]+\.go\b`)
+
+// The list of files in executor's comment names each file of the package once: in its text, or at
+// the begin of a row.
+func TestFileList(t *testing.T) {
+	doc := filepath.Join("..", "..", "executor", "doc.go")
+	src, err := os.ReadFile(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, list, _ := strings.Cut(string(src), "// # Files\n")
+	named := []string{"doc.go"}
+	for line := range strings.Lines(list) {
+		if row, is := strings.CutPrefix(line, "//\t"); is {
+			names, _, _ := strings.Cut(row, "  ")
+			line = strings.Join(strings.Fields(names), ".go ") + ".go"
+		}
+		named = append(named, goFile.FindAllString(line, -1)...)
+	}
+	var files []string
+	all, _ := filepath.Glob(filepath.Join(filepath.Dir(doc), "*.go"))
+	for _, path := range all {
+		if name := filepath.Base(path); !strings.HasSuffix(name, "_test.go") {
+			files = append(files, name)
+		}
+	}
+	if slices.Sort(named); !slices.Equal(named, files) {
+		t.Errorf("the list of files is\n%v\nthe package has\n%v", named, files)
 	}
 }
 

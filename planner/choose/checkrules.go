@@ -2,27 +2,28 @@ package choose
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// layouts are where rules are tried.
+// layouts are those for trials of rules.
 var layouts = []string{"1", "2x1", "1x4", "3x1", "8x1", "4x2", "2x4", "4x2/rr", "a:3,b:1", "2x2x2", "16x4"}
 
 // tried is the outcome of a leaf in a trial of rules.
 type tried struct {
 	fits  int
-	unfit string // the first request that it doesn't fit, and why
+	unfit string // the first request without a fit, and the reason
 }
 
-// CheckRules tries rules on layouts of up to 64 ranks, at sizes around the numbers that they
-// have. No rank can compile the plans in broken. Those in partly fit some requests; others decide
-// for the rest.
+// CheckRules tries rules on layouts of up to 64 ranks, at sizes around their numbers. No rank can
+// compile the plans in broken. Those in partly fit some requests; for the rest other choosers
+// decide.
 func CheckRules(b *rules.Base, reg submodules.Registry) (broken, partly []rules.Finding) {
 	all := map[*rules.Leaf]*tried{}
 	for _, l := range b.Leaves() {
@@ -54,7 +55,7 @@ func CheckRules(b *rules.Base, reg submodules.Registry) (broken, partly []rules.
 	return broken, partly
 }
 
-// note takes down what came of an answer; t is nil if no leaf decided.
+// note counts an answer's fit, or keeps the first misfit; t is nil if no leaf decided.
 func (t *tried) note(f *Followed, q *Question) {
 	switch {
 	case t == nil || f.leaf.Default:
@@ -65,7 +66,7 @@ func (t *tried) note(f *Followed, q *Question) {
 	}
 }
 
-// anywhere tries a leaf that no drawn request came to: as if its conditions held.
+// anywhere tries a leaf without a drawn request: as if its conditions held.
 func (t *tried) anywhere(l *rules.Leaf, colls []tasks.Collective, reg submodules.Registry) {
 	for _, spec := range layouts {
 		on, err := levels.Parse(spec)
@@ -73,7 +74,7 @@ func (t *tried) anywhere(l *rules.Leaf, colls []tasks.Collective, reg submodules
 			continue
 		}
 		for _, coll := range colls {
-			asked := rule.Ask(request(coll, 1<<20, on.Size(), false), on)
+			asked := builtin.Ask(request(coll, 1<<20), on)
 			base, _ := asked.Choose(l.Sketch())
 			_, err := asked.Fits(l.Sketch().Over(base), reg)
 			t.note(&Followed{leaf: l, unfit: err}, &Question{Asked: asked})
@@ -82,7 +83,7 @@ func (t *tried) anywhere(l *rules.Leaf, colls []tasks.Collective, reg submodules
 }
 
 // drawn goes through questions on all layouts.
-func drawn(b *rules.Base) func(func(*Question) bool) {
+func drawn(b *rules.Base) iter.Seq[*Question] {
 	sizes := []int64{0, 8, 1 << 10, 32 << 10, 1 << 20, 16 << 20}
 	for _, coll := range tasks.Requestable() {
 		for _, n := range b.Bounds(coll) {
@@ -105,21 +106,9 @@ func drawn(b *rules.Base) func(func(*Question) bool) {
 				continue
 			}
 			for _, coll := range tasks.Requestable() {
-				for _, n := range sizes {
-					for _, last := range []bool{false, true} {
-						if last && (!coll.IsRooted() || n != sizes[len(sizes)/2]) {
-							continue
-						}
-						r := request(coll, n, on.Size(), last)
-						if !yield(&Question{Asked: rule.Ask(r, on)}) {
-							return
-						}
-						if !coll.HasData() {
-							break
-						}
-					}
-					if !coll.HasData() {
-						break
+				for _, r := range requests(coll, sizes, levels.Rank(on.Size()-1)) {
+					if !yield(&Question{Asked: builtin.Ask(r, on)}) {
+						return
 					}
 				}
 			}
@@ -127,8 +116,23 @@ func drawn(b *rules.Base) func(func(*Question) bool) {
 	}
 }
 
+// requests lists those of a collective for numbers of bytes, and for the middle one with another root.
+func requests(coll tasks.Collective, sizes []int64, root levels.Rank) (all []tasks.Request) {
+	if !coll.HasData() {
+		return []tasks.Request{{Coll: coll}}
+	}
+	for i, n := range sizes {
+		r := request(coll, n)
+		all = append(all, r)
+		if r.Root = root; coll.IsRooted() && i == len(sizes)/2 {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
 // request is one for so many bytes.
-func request(coll tasks.Collective, bytes int64, ranks int, last bool) tasks.Request {
+func request(coll tasks.Collective, bytes int64) tasks.Request {
 	r := tasks.Request{Coll: coll}
 	if !coll.HasData() {
 		return r
@@ -136,9 +140,6 @@ func request(coll tasks.Collective, bytes int64, ranks int, last bool) tasks.Req
 	r.Type, r.Count = tasks.Float64, bytes/8
 	if r.Reduces() {
 		r.Op = tasks.Sum
-	}
-	if last {
-		r.Root = levels.Rank(ranks - 1)
 	}
 	return r
 }

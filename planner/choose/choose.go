@@ -5,18 +5,18 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Question is what is asked of choosers: a request on a topology. It is made once, and keeps
-// what several choosers need. One goroutine uses it at a time.
+// Question is a question for choosers: a request on a topology. It is made once, and keeps
+// facts for several choosers. One goroutine uses it at a time.
 type Question struct {
-	*rule.Asked
+	*builtin.Asked
 	Registry submodules.Registry
 	Links    string     // between nodes; empty: unknown
-	Forced   tasks.Plan // the part of the plan that is forced, see [Forced]
+	Forced   tasks.Plan // the forced part of the plan, see [Forced]
 	ruled    *Ruled     // with Forced; nil: the rule wasn't asked yet
 }
 
@@ -25,39 +25,39 @@ func Ask(r tasks.Request, t *levels.Topology, reg submodules.Registry, links str
 	if err := r.Validate(t.Size()); err != nil {
 		return nil, fmt.Errorf("%v: %w", r, err)
 	}
-	return &Question{Asked: rule.Ask(r, t), Registry: reg, Links: links}, nil
+	return &Question{Asked: builtin.Ask(r, t), Registry: reg, Links: links}, nil
 }
 
-// Chooser is a way to choose plans. It keeps what it knows, and nothing of a question.
+// Chooser is a way to choose plans. What it keeps of a question changes no later answer.
 type Chooser interface {
 	// Choose answers a question. All ranks get equal answers to equal questions.
 	Choose(q *Question) (Answer, error)
 }
 
-// Answer is what a chooser says of a question.
+// Answer is a chooser's answer to a question.
 type Answer interface {
 	// Plan returns the plan. Without one the next chooser is asked.
 	Plan() (p tasks.Plan, known bool)
-	// Explain adds lines that say why.
+	// Explain adds lines with the reasons.
 	Explain(text *strings.Builder)
 }
 
-// Timed is an [Answer] that may say how long a call of the plan takes, ns.
+// Timed is an [Answer] with the time of a call of the plan, ns, if it is known.
 type Timed interface {
 	Time() (ns float64, known bool)
 }
 
-// Final is an [Answer] that may say that no trial changes it: somebody wants the plan, or has
-// measured it for this very request.
+// Final is an [Answer] that may exclude trials: somebody wants the plan, or has measured it for this
+// very request.
 type Final interface {
 	IsFinal() bool
 }
 
-// Chain is choosers in the order in which they are asked. The last one always has a plan.
+// Chain is choosers in their order. The last one always has a plan.
 type Chain []Chooser
 
-// Choose asks one chooser after the other until one has a plan, and makes sure that the
-// question's registry knows all of its words.
+// Choose asks one chooser after the other until one has a plan. A plan with words unknown to the
+// question's registry is an error.
 func (c Chain) Choose(q *Question) (Decision, error) {
 	var d Decision
 	for _, chooser := range c {
@@ -81,7 +81,7 @@ func (c Chain) Choose(q *Question) (Decision, error) {
 // Decision is a plan with the answers of choosers, up to the one that chose it.
 type Decision struct {
 	Plan    tasks.Plan
-	Forced  tasks.Plan // the part that was forced
+	Forced  tasks.Plan // its forced part
 	Answers []Answer
 }
 
@@ -95,11 +95,11 @@ func find[A Answer](d *Decision) (found A) {
 	return found
 }
 
-// FromTable returns what a table said; nil: none was asked.
+// FromTable returns a table's answer; nil: none was asked.
 func (d *Decision) FromTable() *Consulted { return find[*Consulted](d) }
 
-// Predicted returns how long whoever chose the plan thinks that a call takes, ns. It isn't known
-// where plans are forced or the built-in rule is all there is.
+// Predicted returns the time of a call as the plan's chooser predicts it, ns. It isn't known of a forced
+// plan, nor of one from the built-in rule alone.
 func (d *Decision) Predicted() (ns float64, known bool) {
 	for _, a := range d.Answers {
 		if t, is := a.(Timed); is {

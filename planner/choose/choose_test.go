@@ -6,11 +6,11 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
-	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 var request = tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}
@@ -19,16 +19,12 @@ const tablePlan = "shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots"
 
 // Nobody is asked once a chooser knows.
 func TestChainEndsWhereSomebodyKnows(t *testing.T) {
-	entries := `{"collective":"bcast","levels":{"i":4,"s":2},"layout":"block","ranks":"processes","bytes":4096,"candidates":[{"plan":"` + tablePlan + `","ns":200,"from":"measured"}]}`
-	some, err := table.Parse("some.json", []byte(`{"tierflow_table":2,"provenance":{},"entries":[`+entries+`]}`), all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	entry := `{"collective":"bcast","levels":{"i":4,"s":2},"layout":"block","ranks":"processes","bytes":4096,"candidates":[{"plan":"` + tablePlan + `","ns":200,"from":"measured"}]}`
 	forced, err := tasks.ParseForced("s=solo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	byTable := &choose.Table{Table: some, Origin: "some.json"}
+	byTable := &choose.Table{Table: tabletest.Of(t, entry), Origin: "some.json"}
 	byPrice := &choose.Machine{Machine: machine.Assumed(), Origin: "assumed"}
 	for _, test := range []struct {
 		topology string
@@ -41,10 +37,7 @@ func TestChainEndsWhereSomebodyKnows(t *testing.T) {
 		{"32x2", forced, "forced table prices rule"}, // prices don't complete what is forced
 		{"a:9", nil, "forced table prices rule"},     // one node: nothing to price
 	} {
-		on, err := levels.Parse(test.topology)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, test.topology)
 		q, err := choose.Ask(request, on, all.Submodules(), "")
 		if err != nil {
 			t.Fatal(err)

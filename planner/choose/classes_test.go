@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A size is near the one that stands for it, and that one stands for itself.
@@ -29,10 +29,7 @@ func TestClassesAreNear(t *testing.T) {
 // On numbers of a hasty measurement near sizes share a choice, and Explain says so; on others each
 // size has its own.
 func TestNearSizesShareChoices(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	for method, shared := range map[string]int{"described": 0, Hastily + "3 ms": 1} {
 		known := *machine.Assumed()
 		known.Provenance.Method = method

@@ -9,10 +9,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// taskCosts explain prices by the tasks that they are made of.
+// taskCosts explain prices by their tasks.
 type taskCosts struct{ *price.Pricer } // nil: there are none
 
-// costs returns those that p was decided by.
+// costs returns the costs behind p's decision.
 func (p *Prices) costs() taskCosts {
 	pricer, err := price.New(p.machine.Machine, p.on, p.as, p.registry)
 	if err != nil {
@@ -21,7 +21,7 @@ func (p *Prices) costs() taskCosts {
 	return taskCosts{pricer}
 }
 
-// tasks returns what the tasks of a plan take, and of how many segments.
+// tasks returns the times of a plan's tasks, and the number of segments.
 func (c taskCosts) tasks(plan tasks.Plan) (all []price.Task, segments float64) {
 	if c.Pricer != nil {
 		all, segments, _ = c.Tasks(plan)
@@ -29,7 +29,7 @@ func (c taskCosts) tasks(plan tasks.Plan) (all []price.Task, segments float64) {
 	return all, segments
 }
 
-// explain says what each kind of task costs in a plan.
+// explain says the cost of each kind of task in a plan.
 func (c taskCosts) explain(text *strings.Builder, plan tasks.Plan) {
 	all, segments := c.tasks(plan)
 	for _, t := range all {
@@ -42,17 +42,17 @@ func (c taskCosts) explain(text *strings.Builder, plan tasks.Plan) {
 	}
 }
 
-// loss says by how much another plan takes longer, which task of it does so most, and
-// which term of the prices.
+// loss says by how much another plan takes longer, with the task and the term of the price that add
+// most.
 func (c taskCosts) loss(best, other *priced.Priced) string {
 	mine, its := best.Time(), other.Time()
-	switch {
-	case its == mine:
+	if its == mine {
 		return "the same"
-	case its < mine:
-		return fmt.Sprintf("%.1f%% less, which is too little to be sure", 100*(1-its/mine))
 	}
-	text := fmt.Sprintf("%.1f%% more", 100*(its/mine-1))
+	text := difference(mine, its)
+	if its < mine {
+		return text
+	}
 	if kind, ns := c.slower(best.Plan, other.Plan); ns > 0 {
 		text += fmt.Sprintf(": its %v takes %.1f µs more", kind, ns/1e3)
 	}
@@ -69,8 +69,16 @@ func (c taskCosts) loss(best, other *priced.Priced) string {
 	return fmt.Sprintf("%s: %s takes %.1f µs more", text, price.Names()[at], most/1e3)
 }
 
-// slower returns the kind of task whose segments take most longer in another plan, all of them
-// together, ns. 0: none does.
+// difference says by how much longer or shorter another plan takes than the chosen one.
+func difference(best, other float64) string {
+	if other < best {
+		return fmt.Sprintf("%.1f%% less, which is too little to be sure", 100*(1-other/best))
+	}
+	return fmt.Sprintf("%.1f%% more", 100*(other/best-1))
+}
+
+// slower returns the kind of task with the largest loss in another plan, over all segments, ns. 0: none
+// has any.
 func (c taskCosts) slower(best, other tasks.Plan) (kind tasks.Kind, most float64) {
 	mine := map[tasks.Kind]float64{}
 	all, segments := c.tasks(best)
@@ -90,7 +98,7 @@ func (c taskCosts) slower(best, other tasks.Plan) (kind tasks.Kind, most float64
 	return kind, most
 }
 
-// parts lists the terms of a price that matter, µs.
+// parts lists the terms of a price from 50 ns on, in µs.
 func parts(t *price.Terms) string {
 	var all []string
 	for i, ns := range t.Values() {

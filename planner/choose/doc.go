@@ -2,19 +2,19 @@
 //
 // A [Question] is a request on a topology. A [Chain] puts it to choosers, in this order:
 //
-//	Forced    what is forced narrows the question
+//	Forced    forced parts of plans narrow the question
 //	Rules     a file of rules
 //	Compiled  a function of the program, Options.Decide
 //	Table     a decision table
 //	Machine   prices on a known machine
-//	Rule      the built-in rule, which always knows
+//	Rule      the built-in rule: it always knows
 //
-// Nobody further down is asked once one knows. Each chooser is a file of this package, and a row
-// where package planner makes its chain. A new one stands before Rule. Its answers are the same
-// on all ranks: what it asks the world, rank 0 has told the others when they joined, as it tells
-// them its table. A program that has a way of its own needs no chooser: Options.Decide asks it.
+// Nobody further down is asked once one knows. Each chooser is a type of this package, and a row
+// of the chain in package planner. A new one stands before Rule. Its answers are the same on all
+// ranks: facts about the world are from rank 0, who told the others when they joined, as it tells
+// them its table. A program with a way of its own needs no chooser: Options.Decide asks it.
 //
-// It measures nothing, reads no files and knows no ranks that run.
+// It measures nothing, reads no files and knows no running ranks.
 //
 // The example shows how to ask a chain.
 package choose

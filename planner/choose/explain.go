@@ -8,15 +8,15 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Explain returns a text: the plan, what each chooser said that was asked, and the
-// alternatives. asked and reg are the question's.
-func (d *Decision) Explain(asked *rule.Asked, reg submodules.Registry) string {
+// Explain returns a text: the plan, the answer of each asked chooser, and the alternatives. asked and reg
+// are the question's.
+func (d *Decision) Explain(asked *builtin.Asked, reg submodules.Registry) string {
 	var text strings.Builder
 	r := asked.Request
 	fmt.Fprintf(&text, "%v on %v\n", r, asked.On)
@@ -37,24 +37,24 @@ func (d *Decision) Explain(asked *rule.Asked, reg submodules.Registry) string {
 		return text.String() // nobody could have compiled it
 	}
 	for k := range g.On.Depth() {
-		for _, kind := range rule.KindsAt(g, k) {
+		for _, kind := range builtin.KindsAt(g, k) {
 			fmt.Fprintf(&text, "  alternative: %v= %s\n", kind, reg.Offers(kind.Op, g.On.WithinNodes(k)))
 		}
 	}
 	return text.String()
 }
 
-// isPredicted reports whether an answer that counts says how long the plan takes.
+// isPredicted reports whether the text has the plan's time from an answer.
 func (d *Decision) isPredicted() bool {
 	_, known := d.Predicted()
-	_, ruled := find[*Followed](d).known()
+	_, ruled := find[*Followed](d).planOrNone()
 	return known && !ruled
 }
 
 // predict says how long the plan takes on the known machine, or on an assumed one.
-func (d *Decision) predict(asked *rule.Asked, reg submodules.Registry) string {
+func (d *Decision) predict(asked *builtin.Asked, reg submodules.Registry) string {
 	m, where := assumedFor(asked.On), " on an assumed machine, Gigabit Ethernet 50 µs away"
-	if p := find[*Prices](d); p != nil && p.machine.Machine != nil {
+	if p := find[*Prices](d); p != nil && p.machine.isKnown() {
 		m, where = p.machine.Machine, ""
 	}
 	one, err := priced.Predict(m, asked, d.Plan, reg)
@@ -73,8 +73,7 @@ func (d *Decision) predict(asked *rule.Asked, reg submodules.Registry) string {
 	return text
 }
 
-// assumedFor returns the machine assumed without a known one. Levels that it doesn't have are as another
-// network.
+// assumedFor returns the machine assumed without a known one. Its missing levels are as another network.
 func assumedFor(t *levels.Topology) *machine.Machine {
 	m := machine.Assumed()
 	for k := range t.Depth() {

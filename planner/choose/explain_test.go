@@ -5,12 +5,12 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // Whoever chooses, each plan has a time: of a collective without a price, by rules, and where a
@@ -43,10 +43,7 @@ func TestPlansArePredicted(t *testing.T) {
 		{request, "4x2", choose.Chain{choose.Forced{Plans: forced}, known, choose.Rule{}}, ": latency "},
 		{tasks.Request{Coll: tasks.Barrier}, "2x2x2", choose.Chain{choose.Rule{}}, assumed},
 	} {
-		on, err := levels.Parse(test.topology)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, test.topology)
 		q, err := choose.Ask(test.r, on, reg, "")
 		if err != nil {
 			t.Fatal(err)

@@ -10,8 +10,8 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,20 +23,20 @@ type Machine struct {
 	Why              string // there is no machine, or it isn't kept; empty: all is well
 
 	mu      sync.Mutex
-	classes map[class]priced.Choice // by sizes that stand for those near them; on hasty numbers only
+	classes map[class]priced.Choice // on hasty numbers only
 }
 
-// class is a size that stands for those near it, on a communicator.
+// class stands for requests of sizes near its own, on a communicator.
 type class struct {
 	request tasks.Request
 	on      *levels.Topology
 }
 
-// maxClasses bounds the choices that are kept: beyond it all are forgotten.
+// maxClasses bounds the known choices: beyond it all are forgotten.
 const maxClasses = 1024
 
-// classify returns r with a size that stands for all near it: three bits of it count, so it is at most an
-// eighth more or less. Blocks that differ stand for themselves.
+// classify returns r with a size in place of all near it: three bits of it count, so it is at most an
+// eighth more or less. Blocks of different sizes stand for themselves.
 func classify(r tasks.Request) (as tasks.Request, shared bool) {
 	if r.Counts != (tasks.Counts{}) || r.Matrix != (tasks.Matrix{}) {
 		return r, false
@@ -50,13 +50,16 @@ func classify(r tasks.Request) (as tasks.Request, shared bool) {
 
 var _ Chooser = (*Machine)(nil)
 
-// Hastily begins how the numbers of a machine were found that the ranks of a job have
-// measured when they joined.
+// Hastily begins the method of a machine's numbers if the ranks of a job have measured them when they
+// joined.
 const Hastily = "measured by pairs of ranks in "
 
-// Check is an error if the machine has no link that t needs.
+// isKnown reports whether there is a machine.
+func (m *Machine) isKnown() bool { return m != nil && m.Machine != nil }
+
+// Check is an error if the machine lacks a link of t.
 func (m *Machine) Check(t *levels.Topology) error {
-	if m == nil || m.Machine == nil {
+	if !m.isKnown() {
 		return nil
 	}
 	if _, err := price.New(m.Machine, t, tasks.Request{Coll: tasks.Barrier}, nil); err != nil {
@@ -68,7 +71,7 @@ func (m *Machine) Check(t *levels.Topology) error {
 // Choose asks for the cheapest plan, unless something is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, registry: q.Registry, Choice: priced.Choice{Ruled: true}}
-	if m.Machine == nil || q.Forced.String() != "" {
+	if !m.isKnown() || q.Forced.String() != "" {
 		return p, nil
 	}
 	margin := m.margin()
@@ -84,7 +87,7 @@ func (m *Machine) Choose(q *Question) (Answer, error) {
 	defer m.mu.Unlock()
 	choice, known := m.classes[class{as, q.On}]
 	if !known {
-		like := &Question{Asked: rule.Ask(as, q.On), Registry: q.Registry, Links: q.Links}
+		like := &Question{Asked: builtin.Ask(as, q.On), Registry: q.Registry, Links: q.Links}
 		var err error
 		if choice, err = priced.Choose(m.Machine, like.Asked, like.rule().plan, q.Registry, margin); err != nil {
 			return p, err
@@ -98,7 +101,7 @@ func (m *Machine) Choose(q *Question) (Answer, error) {
 	return p, nil
 }
 
-// Prices is what prices say.
+// Prices is the answer by prices.
 type Prices struct {
 	priced.Choice
 	machine  *Machine
@@ -116,7 +119,7 @@ func (p *Prices) Plan() (plan tasks.Plan, known bool) {
 	return p.Plans[0].Plan, true
 }
 
-// Time is the simulated time of the plan that is taken, or else its price.
+// Time is the simulated time of the chosen plan, or else its price.
 func (p *Prices) Time() (ns float64, known bool) {
 	if !p.Ruled || len(p.Plans) > 0 {
 		ns = cmp.Or(p.Plans[0].Time(), p.Plans[0].Price.NS)
@@ -126,9 +129,9 @@ func (p *Prices) Time() (ns float64, known bool) {
 	return ns, ns > 0
 }
 
-// Explain says the plan's price, and by which task others cost more.
+// Explain says the plan's price, and the tasks by which others cost more.
 func (p *Prices) Explain(text *strings.Builder) {
-	if p.machine.Machine == nil {
+	if !p.machine.isKnown() {
 		fmt.Fprintf(text, "  machine: not known, the built-in rule decides: %s\n", p.machine.Why)
 		return
 	}
@@ -177,8 +180,8 @@ func (p *Prices) Explain(text *strings.Builder) {
 	}
 }
 
-// margin returns by which share of its own price a plan must be cheaper than the rule's to be
-// chosen on this machine.
+// margin returns by how much a plan must be cheaper than the rule's to be chosen on this machine, as a
+// share of its own price.
 func (m *Machine) margin() float64 {
 	if strings.HasPrefix(m.Provenance.Method, Hastily) {
 		return priced.Hasty

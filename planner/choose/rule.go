@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -13,13 +13,13 @@ type Rule struct{}
 
 var _ Chooser = Rule{}
 
-// Choose asks the rule to complete what is forced.
+// Choose asks the rule to complete the forced part.
 func (Rule) Choose(q *Question) (Answer, error) { return q.rule(), nil }
 
-// Ruled is what the built-in rule says.
+// Ruled is the answer of the built-in rule.
 type Ruled struct {
 	plan tasks.Plan
-	why  rule.Why
+	why  builtin.Why
 }
 
 // rule asks the built-in rule, once for a question.
@@ -34,9 +34,9 @@ func (q *Question) rule() *Ruled {
 // Plan returns the rule's plan.
 func (r *Ruled) Plan() (tasks.Plan, bool) { return r.plan, true }
 
-// Explain gives the reasons of the rows that were taken.
+// Explain gives the reasons of the rule's rows.
 func (r *Ruled) Explain(text *strings.Builder) {
-	for _, why := range r.why.Lines(rule.Builtin()) {
+	for _, why := range r.why.Lines(builtin.Rules()) {
 		fmt.Fprintf(text, "  rule: %s\n", why)
 	}
 }

@@ -5,12 +5,12 @@ import (
 	"math"
 	"strings"
 
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Rules chooses by rules that somebody wrote.
+// Rules chooses by a file of rules.
 type Rules struct {
 	*rules.Base
 	Machine *Machine // nil: it is not known
@@ -18,10 +18,9 @@ type Rules struct {
 
 var _ Chooser = (*Rules)(nil)
 
-// Choose asks the rules. What their plan leaves open the built-in rule completes.
+// Choose asks the rules. The built-in rule completes their plan.
 func (c *Rules) Choose(q *Question) (Answer, error) {
-	from := &facts{rule.Facts{Asked: q.Asked, Forced: q.Forced}, q.Links, c.Machine}
-	p := &rules.Params{Coll: q.Request.Coll, From: from}
+	p, from := q.params(c.Machine)
 	a := &Followed{from: c.Base}
 	a.leaf, a.steps = c.Trace(p)
 	mine := q.Forced
@@ -45,11 +44,17 @@ func (c *Rules) Choose(q *Question) (Answer, error) {
 	return a, nil
 }
 
-// facts are what rules may ask about a question.
+// facts are the parameters of rules for a question.
 type facts struct {
-	rule.Facts
+	builtin.Facts
 	links   string
 	machine *Machine
+}
+
+// params returns the parameters of rules for a question on a machine, and the facts behind them.
+func (q *Question) params(m *Machine) (*rules.Params, *facts) {
+	from := &facts{builtin.Facts{Asked: q.Asked, Forced: q.Forced}, q.Links, m}
+	return &rules.Params{Coll: q.Request.Coll, From: from}, from
 }
 
 // Value returns a parameter's value.
@@ -58,7 +63,7 @@ func (f *facts) Value(p rules.Param) int64 {
 	case rules.Rate, rules.Latency:
 		return f.link(p)
 	case rules.Cores:
-		if f.machine == nil || f.machine.Machine == nil {
+		if !f.machine.isKnown() {
 			return rules.Unknown
 		}
 		if c := f.machine.Machine.Cores; c.PerNode > 0 || c.InAll > 0 {
@@ -72,7 +77,7 @@ func (f *facts) Value(p rules.Param) int64 {
 // link returns a parameter of the slowest links between nodes: by the machine, or of the rate
 // by their name.
 func (f *facts) link(p rules.Param) int64 {
-	if f.machine == nil || f.machine.Machine == nil {
+	if !f.machine.isKnown() {
 		if rate, err := rules.ParseNumber(f.links); err == nil && p == rules.Rate {
 			return rate
 		}
@@ -99,14 +104,14 @@ func (f *facts) link(p rules.Param) int64 {
 	return int64(math.Round(worst))
 }
 
-// Followed is what rules say.
+// Followed is the answer of rules.
 type Followed struct {
 	from    *rules.Base
 	leaf    *rules.Leaf // nil: nothing
 	because string      // with the leaf's numbers
 	steps   []rules.Step
-	parts   []*rules.Leaf // that decided parts of the plan
-	why     rule.Why      // of these
+	parts   []*rules.Leaf // of rules for parts of the plan
+	why     builtin.Why   // of these
 	plan    tasks.Plan
 	unfit   error // why the plan can't be taken
 }
@@ -125,16 +130,23 @@ func (f *Followed) IsFinal() bool {
 	return known
 }
 
-// known is Plan for an answer that may be none.
-func (f *Followed) known() (p tasks.Plan, known bool) {
+// planOrNone returns the plan of f, if there is one; f may be nil.
+func (f *Followed) planOrNone() (p tasks.Plan, known bool) {
 	if f == nil {
 		return p, false
 	}
 	return f.Plan()
 }
 
-// Explain names the line that decided, and the conditions on the way there.
+// Explain names the line of the decision, and the conditions on the way there.
 func (f *Followed) Explain(text *strings.Builder) {
+	line := func(l *rules.Leaf, because string) {
+		fmt.Fprintf(text, "  rules: %s: %s", f.from.Position(l), l.Text)
+		if because != "" {
+			fmt.Fprintf(text, ": %s", because)
+		}
+		text.WriteByte('\n')
+	}
 	switch {
 	case f.leaf == nil && len(f.parts) == 0:
 		fmt.Fprintf(text, "  rules: %s decides nothing here\n", f.from.Name)
@@ -142,18 +154,10 @@ func (f *Followed) Explain(text *strings.Builder) {
 	case f.leaf.Default:
 		fmt.Fprintf(text, "  rules: %s leaves it open: default\n", f.from.Position(f.leaf))
 	default:
-		fmt.Fprintf(text, "  rules: %s: %s", f.from.Position(f.leaf), f.leaf.Text)
-		if f.because != "" {
-			fmt.Fprintf(text, ": %s", f.because)
-		}
-		text.WriteByte('\n')
+		line(f.leaf, f.because)
 	}
 	for _, l := range f.parts {
-		fmt.Fprintf(text, "  rules: %s: %s", f.from.Position(l), l.Text)
-		if why := f.why.Because(f.from, l); why != "" {
-			fmt.Fprintf(text, ": %s", why)
-		}
-		text.WriteByte('\n')
+		line(l, f.why.Because(f.from, l))
 	}
 	for _, s := range f.steps {
 		fmt.Fprintf(text, "  rules: line %d: %v\n", s.Line, s)
@@ -163,7 +167,7 @@ func (f *Followed) Explain(text *strings.Builder) {
 	}
 }
 
-// Compiled chooses by a function that was made of rules, or is written like them.
+// Compiled chooses by a function made of rules, or written like them.
 type Compiled struct {
 	Decide  func(p *rules.Params) (plan string, known bool)
 	Machine *Machine // nil: it is not known
@@ -171,9 +175,10 @@ type Compiled struct {
 
 var _ Chooser = (*Compiled)(nil)
 
-// Choose asks the function. What its plan leaves open the built-in rule completes.
+// Choose asks the function. The built-in rule completes its plan.
 func (c *Compiled) Choose(q *Question) (Answer, error) {
-	text, known := c.Decide(&rules.Params{Coll: q.Request.Coll, From: &facts{rule.Facts{Asked: q.Asked, Forced: q.Forced}, q.Links, c.Machine}})
+	p, _ := q.params(c.Machine)
+	text, known := c.Decide(p)
 	a := &Told{text: text, known: known}
 	if !known {
 		return a, nil
@@ -189,7 +194,7 @@ func (c *Compiled) Choose(q *Question) (Answer, error) {
 	return a, nil
 }
 
-// Told is what a compiled function says.
+// Told is the answer of a compiled function.
 type Told struct {
 	text  string
 	known bool

@@ -1,6 +1,7 @@
 package distill
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,52 +11,44 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Bounds limit what rules may cost. Zeros are replaced.
+// Bounds limit the cost of rules. Zeros are replaced.
 type Bounds struct {
 	Mean  float64 // slowdown on average over the points of a collective; 0: 1.02
-	Worst float64 // slowdown of a point to which pruning may lead; 0: 1.15
+	Worst float64 // slowdown of a point after pruning; 0: 1.15
 	Most  int     // rules of a collective; 0: 40. It goes before the others
 }
 
-// Made is rules with what they cost.
+// Made is rules with their costs.
 type Made struct {
 	Text        string // for package rules
 	Collectives []Cost
 }
 
-// Cost is what the rules of a collective cost, beside the fastest plan of each point.
+// Cost is the cost of a collective's rules, beside the fastest plan of each point.
 type Cost struct {
 	Collective         string
 	Rules, Depth       int
 	Points             int
-	Left               int // points with layouts or operations that rules don't ask for
+	Left               int // points with layouts or operations beyond rules
 	Mean, Worst        float64
-	HeldOut            int // points of sizes that a second tree was not made of
-	Unknown            int // of these, where nobody knows the time of what it chooses
+	HeldOut            int // points of sizes kept from a second tree
+	Unknown            int // of these, with an unknown time of the chosen plan
 	HeldMean, HeldMost float64
 }
 
-// errEmpty says that there is nothing to make rules of.
+// errEmpty is the answer to a table without points for rules.
 var errEmpty = errors.New("the table has no entries that rules can be made of: layouts are block or dealt, operations built in")
 
 // Rules makes rules of a table.
 func Rules(t *table.Table, b Bounds) (*Made, error) {
-	if b.Mean == 0 {
-		b.Mean = 1.02
-	}
-	if b.Worst == 0 {
-		b.Worst = 1.15
-	}
-	if b.Most == 0 {
-		b.Most = 40
-	}
+	b = Bounds{cmp.Or(b.Mean, 1.02), cmp.Or(b.Worst, 1.15), cmp.Or(b.Most, 40)}
 	if b.Mean < 1 || b.Worst < 1 || b.Most < 1 {
 		return nil, fmt.Errorf("slowdowns %v and %v, %d rules; allowed are slowdowns from 1 and rules from 1 on", b.Mean, b.Worst, b.Most)
 	}
 	made := &Made{}
 	var text strings.Builder
 	for _, coll := range tasks.Requestable() {
-		for _, differ := range []bool{true, false} { // the first rule counts that decides; the second one is for both
+		for _, differ := range []bool{true, false} { // the first rule with a decision counts; the second one is for both
 			if all, left := pointsOf(t, coll.String(), differ); len(all) > 0 {
 				name := coll.String()
 				if differ {
@@ -74,10 +67,7 @@ func Rules(t *table.Table, b Bounds) (*Made, error) {
 
 // add adds a rule made of points.
 func (made *Made) add(text *strings.Builder, name string, all []*point, left int, b Bounds) {
-	plans := plansOf(all)
-	root := newTree(all)
-	root.grow()
-	root.finish(b)
+	root, plans := grown(all, b)
 	c := Cost{Collective: name, Depth: root.depth(), Points: len(all), Left: left}
 	n, total := root.leaves()
 	c.Rules, c.Mean = n, total/float64(len(all))
@@ -86,7 +76,7 @@ func (made *Made) add(text *strings.Builder, name string, all []*point, left int
 	}
 	c.holdOut(all, b)
 	made.Collectives = append(made.Collectives, c)
-	fmt.Fprintf(text, "%s:\n\tif %s then ", name, around(all))
+	fmt.Fprintf(text, "%s:\n\tif %s then ", name, conditionAround(all))
 	if root.yes == nil {
 		text.WriteString(plans[root.plan])
 	} else {
@@ -95,6 +85,15 @@ func (made *Made) add(text *strings.Builder, name string, all []*point, left int
 		text.WriteString("\n\t)")
 	}
 	text.WriteString("\n\n")
+}
+
+// grown returns the tree of some points, and its plans.
+func grown(all []*point, b Bounds) (root *tree, plans []string) {
+	plans = plansOf(all)
+	root = newTree(all)
+	root.grow()
+	root.finish(b)
+	return root, plans
 }
 
 // holdOut makes a tree without every second size of each machine, and asks it for these.
@@ -119,14 +118,11 @@ func (c *Cost) holdOut(all []*point, b Bounds) {
 	if c.HeldOut = len(held); c.HeldOut == 0 {
 		return
 	}
-	plans := plansOf(kept)
-	root := newTree(kept)
-	root.grow()
-	root.finish(b)
+	root, plans := grown(kept, b)
 	known := 0
 	for _, p := range held {
 		plan, err := tasks.ParsePlan(plans[root.choose(p)])
-		ns, is := p.measured(plan, p.entry.Largest())
+		ns, is := p.measuredTime(plan, p.entry.Largest())
 		if err != nil || !is {
 			c.Unknown++
 			continue
@@ -139,9 +135,9 @@ func (c *Cost) holdOut(all []*point, b Bounds) {
 	}
 }
 
-// around is the condition that a request is like those of the points: up to twice as many nodes
+// conditionAround returns the condition that a request is like those of the points: up to twice as many nodes
 // and ranks, and four times the bytes.
-func around(all []*point) string {
+func conditionAround(all []*point) string {
 	var text []string
 	for ask, name := range []string{nodes: "nodes", perNode: "pernode", bytes: "bytes"} {
 		least, most := all[0].is[ask], all[0].is[ask]
@@ -186,7 +182,7 @@ func (t *tree) write(text *strings.Builder, plans []string, indent string) {
 	text.WriteString("\n" + indent + "else " + plans[t.plan])
 }
 
-// condition is what the yes side holds for.
+// condition returns the condition of the yes side.
 func (t *tree) condition() string {
 	switch t.ask {
 	case nodes:

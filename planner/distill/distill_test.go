@@ -9,17 +9,25 @@ import (
 	"github.com/tierflow/tierflow/planner/distill"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
-	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-func read(t *testing.T, data string) *table.Table {
+// makeRules makes rules of a table and reads them, without a finding.
+func makeRules(t *testing.T, of *table.Table, bounds distill.Bounds) (*distill.Made, *rules.Base) {
 	t.Helper()
-	tab, err := table.Parse("test.json", []byte(data), all.Submodules())
+	made, err := distill.Rules(of, bounds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return tab
+	base, err := rules.Parse("made", made.Text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, made.Text)
+	}
+	for _, f := range base.Check() {
+		t.Errorf("made:%d: %s in\n%s", f.Line, f.Message, made.Text)
+	}
+	return made, base
 }
 
 // Rules of a recorded table decide as the trees they are made of, within the bounds.
@@ -28,18 +36,8 @@ func TestRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tab := read(t, string(data))
-	made, err := distill.Rules(tab, distill.Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b, err := rules.Parse("made", made.Text)
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, made.Text)
-	}
-	for _, f := range b.Check() {
-		t.Errorf("made:%d: %s", f.Line, f.Message)
-	}
+	tab := tabletest.Parse(t, data)
+	made, b := makeRules(t, tab, distill.Bounds{})
 	slow, n := map[string]float64{}, map[string]int{}
 	for _, e := range tab.Entries {
 		coll, err := tasks.ParseCollective(e.Collective)
@@ -95,10 +93,7 @@ func TestHalfway(t *testing.T) {
 		{[]string{entry(1<<10, 100, 400), entry(4<<10, 100, 400)}, flat},
 		{[]string{entry(1<<10, 100, 400), entry(4<<10, 400, 100), entry(16<<10, 400, 100), entry(64<<10, 100, 400), entry(256<<10, 100, 400)}, "if bytes <= 16KiB then (\n\t\t\tif bytes <= 1KiB then " + flat + "\n\t\t\telse " + han + "\n\t\t)\n\t\telse " + flat},
 	} {
-		made, err := distill.Rules(read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(c.entries, ",")+"]}"), distill.Bounds{Mean: 1, Worst: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		made, _ := makeRules(t, tabletest.Of(t, c.entries...), distill.Bounds{Mean: 1, Worst: 1})
 		if !strings.Contains(made.Text, c.want) || strings.Count(made.Text, "shape=") != strings.Count(c.want, "shape=") || made.Collectives[0].Rules != strings.Count(c.want, "shape=") {
 			t.Errorf("%d rules\n%s\nwant\n%s", made.Collectives[0].Rules, made.Text, c.want)
 		}
@@ -118,11 +113,8 @@ func TestThreshold(t *testing.T) {
 				{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial","ns":%d,"from":"measured"},{"plan":"shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots","ns":%d,"from":"measured"}]}`, nodes, size, flat, han))
 		}
 	}
-	tab := read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(entries, ",")+"]}")
-	made, err := distill.Rules(tab, distill.Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tab := tabletest.Of(t, entries...)
+	made, _ := makeRules(t, tab, distill.Bounds{})
 	c := made.Collectives[0]
 	if c.Rules != 2 || c.Mean != 1 || c.Depth != 1 || c.HeldOut != 6 {
 		t.Errorf("%+v\n%s", c, made.Text)
@@ -150,17 +142,10 @@ func TestUneven(t *testing.T) {
 		return fmt.Sprintf(`{"collective":"alltoall","levels":{"i":8},"layout":"block","ranks":"processes","uneven":%d,"bytes":%d,"candidates":[
 			{"plan":"shape=flat,fs=all,w=1,eager=%s,ia=adapt/pairwise","ns":%d,"from":"measured"},{"plan":"shape=flat,fs=all,w=1,ia=adapt/linear","ns":100,"from":"measured"}]}`, uneven, bytes, eager, ns)
 	}
-	tab := read(t, `{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join([]string{
+	tab := tabletest.Of(t,
 		entry(4, 4096, "8KiB", 80), entry(4, 65536, "8KiB", 90), entry(0, 4096, "all", 300), entry(0, 65536, "all", 300),
-	}, ",")+"]}")
-	made, err := distill.Rules(tab, distill.Bounds{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	base, err := rules.Parse("made", made.Text)
-	if err != nil {
-		t.Fatalf("%v in\n%s", err, made.Text)
-	}
+	)
+	made, base := makeRules(t, tab, distill.Bounds{})
 	for regular, want := range []string{"shape=flat,fs=all,w=1,eager=8KiB,ia=adapt/pairwise", "shape=flat,fs=all,w=1,ia=adapt/linear"} {
 		p := &rules.Params{Coll: tasks.Alltoall}
 		for q, v := range map[rules.Param]int64{rules.Nodes: 8, rules.PerNode: 1, rules.Bytes: 4096, rules.Balanced: 1, rules.Ordered: 1, rules.Processes: 1, rules.Regular: int64(regular)} {

@@ -1,10 +1,10 @@
 // Package distill makes few rules of a decision table: a small decision tree for each collective.
 //
-// A tree asks for nodes, ranks a node, bytes, the layout and what ranks are. A leaf has the plan
-// that is least slow on average over the leaf's points. The tree is grown until no point gains,
+// A tree asks for nodes, ranks a node, bytes, the layout and the kind of ranks. A leaf has the least
+// slow plan on average over the leaf's points. The tree is grown until no point gains,
 // and pruned from its leaves while the mean slowdown stays below a bound. Slowdown is a plan's time
 // by the fastest one's of the same point. Leaves of one plan that follow each other are merged. A
-// threshold between two sizes is where ACCLAiM has it (Wilkins and others, CLUSTER 2022, section V).
+// threshold between two sizes is set as ACCLAiM does (Wilkins and others, CLUSTER 2022, section V).
 //
 // It measures nothing. Equal tables give equal rules.
 //

@@ -18,27 +18,27 @@ func (t *tree) merge() {
 	t.yes.merge()
 	t.no.merge()
 	for t.no.yes != nil && t.no.ask == t.ask && t.yes.isLeafLike(t.no.yes) { // if ≤ x then P elif ≤ y then P
-		t.yes, t.most, t.no = t.yes.joined(t.no.yes), t.no.most, t.no.no
+		t.yes, t.most, t.no = t.yes.joinLeaves(t.no.yes), t.no.most, t.no.no
 	}
 	for t.yes.yes != nil && t.yes.ask == t.ask && t.no.isLeafLike(t.yes.no) { // if ≤ y then (if ≤ x then … else P) else P
-		t.no, t.most, t.yes = t.no.joined(t.yes.no), t.yes.most, t.yes.yes
+		t.no, t.most, t.yes = t.no.joinLeaves(t.yes.no), t.yes.most, t.yes.yes
 	}
 	if t.yes.isLeafLike(t.no) {
-		*t = *t.yes.joined(t.no)
+		*t = *t.yes.joinLeaves(t.no)
 	}
 }
 
 // isLeafLike reports whether both are leaves with one plan.
 func (t *tree) isLeafLike(o *tree) bool { return t.yes == nil && o.yes == nil && t.plan == o.plan }
 
-// joined is a leaf of two with one plan.
-func (t *tree) joined(o *tree) *tree {
+// joinLeaves returns a leaf of two with one plan.
+func (t *tree) joinLeaves(o *tree) *tree {
 	return &tree{points: append(t.points[:len(t.points):len(t.points)], o.points...), plan: t.plan, total: t.total + o.total, worst: max(t.worst, o.worst)}
 }
 
-// settle moves thresholds between two sizes A and C, where plans change. Of both plans the one that
-// takes less half way, at B = (A + C)/2, serves all sizes between (ACCLAiM, section V and figure 9).
-// Where nobody knows that, the threshold stays.
+// settle moves thresholds between two sizes A and C with different plans. The plan of less time half
+// way, at B = (A + C)/2, serves all sizes between (ACCLAiM, section V and figure 9).
+// If that is unknown, the threshold stays.
 func (t *tree) settle() {
 	if t.yes == nil {
 		return
@@ -67,7 +67,7 @@ func (t *tree) settle() {
 
 // gainHalfway returns by how much longer the plan of a second leaf takes than that of a first one half way
 // between the largest size of the first and the smallest of the second: differences of logarithms, summed
-// over machines of which both are known. Times between two sizes are on a line, by logarithms.
+// over machines with both times known. Times between two sizes are on a line, by logarithms.
 func gainHalfway(below, above *tree) (a, c int64, gain float64, known bool) {
 	a, c = below.points[0].is[bytes], above.points[0].is[bytes]
 	for _, p := range below.points {
@@ -79,8 +79,7 @@ func gainHalfway(below, above *tree) (a, c int64, gain float64, known bool) {
 	if a < 1 || a >= c {
 		return a, c, 0, false
 	}
-	logs := func(b int64) float64 { return math.Log(float64(b)) }
-	share := (logs((a+c)/2) - logs(a)) / (logs(c) - logs(a))
+	share := shareBetween(a, (a+c)/2, c)
 	at := func(low, high *point, plan int) (float64, bool) {
 		x, y := low.cost[plan]*low.best, high.cost[plan]*high.best
 		return (1-share)*math.Log(x) + share*math.Log(y), low.known[plan] && high.known[plan]

@@ -1,6 +1,7 @@
 package distill
 
 import (
+	"maps"
 	"math"
 	"slices"
 
@@ -8,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// feature is what a tree asks about.
+// feature is a question of trees.
 type feature uint8
 
 const (
@@ -26,14 +27,14 @@ type point struct {
 	entry *table.Entry
 	best  float64   // ns of its fastest plan
 	cost  []float64 // by plan: its time by best
-	known []bool    // by plan: somebody knows that
+	known []bool    // by plan: the cost is known
 }
 
 // unknownCost is the slowdown counted for a plan of unknown time.
 const unknownCost = 2
 
-// pointsOf returns the entries of a collective, of blocks that differ or of equal ones, whose layouts rules
-// can ask for. left counts those of the same kind that have other layouts.
+// pointsOf returns the entries of a collective, of blocks that differ or of equal ones, with layouts for
+// rules. left counts those of the same kind with other layouts.
 func pointsOf(t *table.Table, coll string, differ bool) (all []*point, left int) {
 	for i := range t.Entries {
 		e := &t.Entries[i]
@@ -69,11 +70,7 @@ func plansOf(all []*point) []string {
 			parsed[c.Plan] = c.Parsed
 		}
 	}
-	texts := make([]string, 0, len(parsed))
-	for text := range parsed {
-		texts = append(texts, text)
-	}
-	slices.Sort(texts)
+	texts := slices.Sorted(maps.Keys(parsed))
 	for _, p := range all {
 		p.cost, p.known = make([]float64, len(texts)), make([]bool, len(texts))
 		for i, text := range texts {
@@ -88,7 +85,7 @@ func plansOf(all []*point) []string {
 
 // time returns a plan's time: as it was measured, or between the next measured sizes.
 func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
-	if ns, known = p.measured(plan, p.entry.Largest()); known {
+	if ns, known = p.measuredTime(plan, p.entry.Largest()); known {
 		return ns, true
 	}
 	var below, above *point
@@ -97,7 +94,7 @@ func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 		if !o.isMachineOf(p) {
 			continue
 		}
-		ns, known := o.measured(plan, o.entry.Largest())
+		ns, known := o.measuredTime(plan, o.entry.Largest())
 		switch b := o.is[bytes]; {
 		case !known || b == p.is[bytes]:
 		case b < p.is[bytes] && (below == nil || b > below.is[bytes]):
@@ -109,9 +106,14 @@ func (p *point) time(plan tasks.Plan, all []*point) (ns float64, known bool) {
 	if below == nil || above == nil || below.is[bytes] == 0 {
 		return 0, false
 	}
+	return max(p.best, from*math.Pow(to/from, shareBetween(below.is[bytes], p.is[bytes], above.is[bytes]))), true
+}
+
+// shareBetween returns the place of a size between two others by logarithms: 0 at the lower one, 1 at
+// the upper one.
+func shareBetween(low, at, high int64) float64 {
 	logs := func(b int64) float64 { return math.Log(float64(b)) }
-	share := (logs(p.is[bytes]) - logs(below.is[bytes])) / (logs(above.is[bytes]) - logs(below.is[bytes]))
-	return max(p.best, from*math.Pow(to/from, share)), true
+	return (logs(at) - logs(low)) / (logs(high) - logs(low))
 }
 
 // isMachineOf reports whether both points are of one machine.
@@ -119,8 +121,8 @@ func (p *point) isMachineOf(o *point) bool {
 	return o.entry.Place == p.entry.Place && o.is[nodes] == p.is[nodes] && o.is[perNode] == p.is[perNode]
 }
 
-// measured returns the time of a candidate equal to the plan.
-func (p *point) measured(plan tasks.Plan, size int64) (ns float64, known bool) {
+// measuredTime returns the time of a candidate equal to the plan.
+func (p *point) measuredTime(plan tasks.Plan, size int64) (ns float64, known bool) {
 	like := table.Canonical(plan, size)
 	for _, c := range p.entry.Candidates {
 		if table.Canonical(c.Parsed, size).Equal(like) {

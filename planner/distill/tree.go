@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// tree is a node of a decision tree, with the points that come to it.
+// tree is a node of a decision tree, with its points.
 type tree struct {
 	points  []*point
 	plan    int     // the best one for all of them
@@ -31,7 +31,7 @@ func newTree(points []*point) *tree {
 	return t
 }
 
-// grow splits a leaf where its points gain most, and goes on with both sides.
+// grow splits a leaf by the question of the largest gain, and goes on with both sides.
 func (t *tree) grow() {
 	if t.total <= float64(len(t.points))+1e-9 {
 		return // each point has its fastest plan
@@ -57,7 +57,7 @@ func (t *tree) grow() {
 			y, n := newTree(low), newTree(high)
 			if y.total+n.total < least-1e-9 {
 				least, yes, no = y.total+n.total, y, n
-				t.ask, t.most = ask, between(ask, values[i], values[i+1])
+				t.ask, t.most = ask, threshold(ask, values[i], values[i+1])
 			}
 		}
 	}
@@ -69,9 +69,9 @@ func (t *tree) grow() {
 	no.grow()
 }
 
-// between returns where one number ends and the next begins: of sizes half the way, by the
+// threshold returns the threshold between two numbers: of sizes half the way, by the
 // logarithm.
-func between(ask feature, low, high int64) int64 {
+func threshold(ask feature, low, high int64) int64 {
 	if ask != bytes || low == 0 {
 		return low
 	}
@@ -100,7 +100,7 @@ func (t *tree) depth() int {
 	return 1 + max(t.yes.depth(), t.no.depth())
 }
 
-// prune makes leaves of nodes while the bounds allow it: the one first that costs least.
+// prune makes leaves of nodes while the bounds allow it, the cheapest one first.
 func (t *tree) prune(b Bounds) {
 	for {
 		var best *tree

@@ -3,23 +3,23 @@ package plans
 import (
 	"slices"
 
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// catalogueInners are inner segments of algorithms that take one, bytes; 0: none.
+// catalogueInners are inner segments of algorithms with one, bytes; 0: none.
 var catalogueInners = []int64{0, 32 << 10}
 
 // catalogueWindow is the least window of a catalogue's plans, in segments.
 const catalogueWindow = 8
 
 // All lists the catalogue for a request: [Rivals], and every shape with every algorithm between nodes, cut
-// as the built-in rule's plan ruled is and not at all. Inside nodes the latter have what ruled has. ruled
-// is in the list. Each plan is there once, in the words of [Named]. Plans that reg can't compile are left
-// out, and so are repetitions of others.
-func All(asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry) []tasks.Plan {
+// as the built-in rule's plan ruled is and not at all. Inside nodes the latter have the choices of ruled.
+// ruled is in the list. Each plan is there once, in the words of [Named]. Plans that reg can't compile
+// are left out.
+func All(asked *builtin.Asked, ruled tasks.Plan, reg submodules.Registry) []tasks.Plan {
 	c := catalogue{asked: asked, reg: reg, seen: map[string]bool{}}
 	c.add(ruled)
 	for _, p := range Rivals(asked, ruled) {
@@ -43,7 +43,7 @@ func All(asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry) []tasks.P
 
 // catalogue is a list of plans in the making.
 type catalogue struct {
-	asked *rule.Asked
+	asked *builtin.Asked
 	reg   submodules.Registry
 	seen  map[string]bool // by a plan's words
 	all   []tasks.Plan
@@ -70,7 +70,7 @@ func (c *catalogue) combine(shape tasks.Shape, ruled, inside tasks.Plan) {
 	}
 	for _, inner := range catalogueInners {
 		for _, base := range (Combinations{Registry: c.reg, Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
-			for _, p := range append([]tasks.Plan{base}, c.numbers(bare, base)...) {
+			for _, p := range append([]tasks.Plan{base}, Variants(bare, base, c.reg, nil, false)...) {
 				p = inside.Over(p)
 				for _, segment := range []int64{ruled.Segment, tasks.Whole} {
 					p.Segment, p.Window = segment, max(ruled.Window, catalogueWindow)
@@ -81,25 +81,7 @@ func (c *catalogue) combine(shape tasks.Shape, ruled, inside tasks.Plan) {
 	}
 }
 
-// numbers lists the plans that differ from p in the number of one kind's algorithm. One that is
-// not below the ranks of a group changes nothing any more.
-func (c *catalogue) numbers(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
-	for _, ph := range g.Phases {
-		choice, named := p.For(ph.Kind)
-		a, known := c.reg.Algorithm(choice)
-		if !named || !known || choice.N != 0 || !a.Number.Taken() {
-			continue
-		}
-		for _, n := range a.Number.Worth {
-			if n > 0 && n < g.On.Widest(ph.Level) {
-				all = append(all, p.Set(ph.Kind.String(), numbered(choice, n)))
-			}
-		}
-	}
-	return all
-}
-
-// add adds a plan that can be compiled, once.
+// add adds a plan once, if it can be compiled.
 func (c *catalogue) add(p tasks.Plan) {
 	p = Named(c.asked, p, c.reg)
 	if text := p.String(); !c.seen[text] {
@@ -110,9 +92,9 @@ func (c *catalogue) add(p tasks.Plan) {
 	}
 }
 
-// Named says a plan in the words in which plans are compared: an algorithm for each kind of
-// task, and no segment or window that changes nothing. A plan without tasks stays as it is.
-func Named(asked *rule.Asked, p tasks.Plan, reg submodules.Registry) tasks.Plan {
+// Named says a plan in words for comparisons: an algorithm for each kind of task, and no segment or
+// window without effect. A plan without tasks stays as it is.
+func Named(asked *builtin.Asked, p tasks.Plan, reg submodules.Registry) tasks.Plan {
 	g, err := asked.Outline(p)
 	if err != nil {
 		return p
@@ -130,7 +112,7 @@ func Named(asked *rule.Asked, p tasks.Plan, reg submodules.Registry) tasks.Plan 
 	return table.Canonical(q, asked.Request.Bytes())
 }
 
-// algorithmFor is the name of the first algorithm of a submodule that does an operation.
+// algorithmFor is the name of a submodule's first algorithm for an operation.
 func algorithmFor(reg submodules.Registry, c tasks.Choice, op tasks.Collective) string {
 	m, err := reg.Find(c.Submodule)
 	if err != nil {

@@ -2,35 +2,35 @@ package plans
 
 import (
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Combinations makes the plans that choose, level by level, one of a registry's
-// algorithms. The search for the best plan and tierflow verify both go through
+// Combinations makes plans: each chooses one of a registry's algorithms for each level.
+// The search for the best plan and tierflow verify both go through
 // them.
 type Combinations struct {
 	Registry submodules.Registry
-	Inner    int64 // inner segment of the algorithms that take one; 0: none
+	Inner    int64 // inner segment of algorithms with one; 0: none
 }
 
-// Of completes p, which says how the message is cut, with every combination of
-// algorithms for the levels that r needs on t. Where p's shape doesn't fit the
-// request p alone is returned, as it is.
+// Of completes p, with its shape and segments, by every combination of algorithms for
+// the levels that r needs on t. If p's shape doesn't fit the request, p alone is
+// returned, as it is.
 func (c Combinations) Of(r tasks.Request, t *levels.Topology, p tasks.Plan) []tasks.Plan {
-	g, err := rule.Outline(r, t, p)
+	g, err := builtin.Outline(r, t, p)
 	if err != nil {
 		return []tasks.Plan{p}
 	}
 	return c.On(g, p)
 }
 
-// On is [Combinations.Of] for an outline that p's shape has.
+// On is [Combinations.Of] for an outline of p's shape.
 func (c Combinations) On(g *tasks.Graph, p tasks.Plan) []tasks.Plan {
 	plans := []tasks.Plan{p}
 	for k := range g.On.Depth() {
-		kinds := rule.KindsAt(g, k)
+		kinds := builtin.KindsAt(g, k)
 		if len(kinds) == 0 {
 			continue
 		}
@@ -78,7 +78,7 @@ func (c Combinations) choice(s submodules.Submodule, a submodules.Algorithm) tas
 	return choice
 }
 
-// first is the first algorithm that does an operation.
+// first is the first algorithm for an operation.
 func (c Combinations) first(op tasks.Collective, shared bool) (tasks.Choice, bool) {
 	for _, s := range c.Registry {
 		for _, a := range s.Algorithms() {
@@ -88,4 +88,36 @@ func (c Combinations) first(op tasks.Collective, shared bool) (tasks.Choice, boo
 		}
 	}
 	return tasks.Choice{}, false
+}
+
+// Variants lists p with another number for one kind's algorithm, or if inners is true with another inner
+// segment. numbers are those to try; nil: the algorithm's own. A number that is not below the ranks of a
+// group changes nothing any more: all are below the root then.
+func Variants(g *tasks.Graph, p tasks.Plan, reg submodules.Registry, numbers []int, inners bool) (all []tasks.Plan) {
+	for _, ph := range g.Phases {
+		c, chosen := p.For(ph.Kind)
+		a, known := reg.Algorithm(c)
+		if !chosen || !known || c.N != 0 {
+			continue
+		}
+		worth := numbers
+		if worth == nil {
+			worth = a.Number.Worth
+		}
+		for _, n := range worth {
+			if next := c; a.Number.Taken() && n > 0 && n < g.On.Widest(ph.Level) {
+				next.N = n
+				all = append(all, p.Set(ph.Kind.String(), next))
+			}
+		}
+		if !inners || c.Inner != 0 {
+			continue
+		}
+		for _, inner := range a.Inners {
+			next := c
+			next.Inner = inner
+			all = append(all, p.Set(ph.Kind.String(), next))
+		}
+	}
+	return all
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -48,10 +48,10 @@ const (
 // simulation it returns the rule's plan and takes 0 ns for it.
 func bestOf(t *testing.T, r tasks.Request, on *levels.Topology, most, steps int64) (best [3]found, plans int) {
 	s := &search{t: t, r: r, on: on, most: most, left: steps, known: map[string]*found{}, large: map[string]bool{}}
-	ruled, _ := rule.Choose(r, on, tasks.Plan{})
+	ruled, _ := builtin.Choose(r, on, tasks.Plan{})
 	s.try(ruled)
 	families := s.families()
-	for _, segment := range []int64{tasks.Whole, 256 << 10, rule.Packed(64 << 10), rule.Packed(16 << 10)} {
+	for _, segment := range []int64{tasks.Whole, 256 << 10, builtin.Packed(64 << 10), builtin.Packed(16 << 10)} {
 		for _, p := range families {
 			p.Segment = segment
 			s.try(p)
@@ -80,7 +80,7 @@ func (s *search) families() (found []tasks.Plan) {
 		}
 		p := tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 8}
 		for _, q := range (plans.Combinations{Registry: all.Submodules()}).Of(s.r, s.on, p) {
-			if g, err := rule.Fits(s.r, s.on, q, all.Submodules()); err == nil && !s.unshared(g, q) {
+			if g, err := builtin.Fits(s.r, s.on, q, all.Submodules()); err == nil && !s.unshared(g, q) {
 				found = append(found, q)
 			}
 		}
@@ -123,7 +123,7 @@ func (s *search) sorted(speed int) (all []*found) {
 // neighbours tries what differs from a plan in one number.
 func (s *search) neighbours(p tasks.Plan) {
 	segment := min(p.Segment, s.r.Bytes())
-	cuts := []int64{tasks.Whole, rule.Packed(power(segment)), power(segment), rule.Packed(power(segment) / 2), rule.Packed(power(segment) * 2), power(segment) * 4}
+	cuts := []int64{tasks.Whole, builtin.Packed(power(segment)), power(segment), builtin.Packed(power(segment) / 2), builtin.Packed(power(segment) * 2), power(segment) * 4}
 	for _, n := range cuts {
 		q := p
 		q.Segment = max(n, 1<<10)
@@ -134,7 +134,7 @@ func (s *search) neighbours(p tasks.Plan) {
 		q.Window = w
 		s.try(q)
 	}
-	g, err := rule.Outline(s.r, s.on, p)
+	g, err := builtin.Outline(s.r, s.on, p)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func (s *search) try(p tasks.Plan) {
 	if _, done := s.known[key]; done || s.left <= 0 {
 		return
 	}
-	g, err := rule.Fits(s.r, s.on, p, all.Submodules())
+	g, err := builtin.Fits(s.r, s.on, p, all.Submodules())
 	whole := p
 	whole.Segment, whole.Window = tasks.Whole, 1
 	if s.known[key] = nil; err != nil || s.large[whole.String()] || s.isPruned(g, p) {
@@ -236,7 +236,7 @@ func (s *search) isPruned(g *tasks.Graph, p tasks.Plan) bool {
 	bytes := max(s.r.Bytes(), 1)
 	segment := min(p.Segment, bytes)
 	segments := (bytes + segment - 1) / segment
-	if segments > 1 && bytes <= rule.CutFrom {
+	if segments > 1 && bytes <= builtin.CutFrom {
 		return true
 	}
 	for _, ph := range g.Phases {
@@ -249,7 +249,7 @@ func (s *search) isPruned(g *tasks.Graph, p tasks.Plan) bool {
 		switch {
 		case c.Algorithm == submodules.Chain && ranks > 2 && pieces < int64(ranks):
 			return true
-		case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > rule.LinearRanks:
+		case c.Algorithm == submodules.Linear && c.Submodule != submodules.Solo && ranks > builtin.LinearRanks:
 			return true
 		case c.Submodule == submodules.Solo && segment < 512<<10 && (ph.Kind.Op != tasks.Alltoall || segment < 8<<10):
 			return true

@@ -10,16 +10,16 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// candidate is a plan that may be chosen.
+// candidate is a plan to choose from.
 type candidate struct {
 	Priced
 	family string
-	outer  string // what it is between nodes
-	known  bool   // it has a price; else that of the cheapest stands for it
+	outer  string // its algorithms between nodes, see [rehearsal.outer]
+	known  bool   // it has a price; else the cheapest price stands for it
 	isPart bool   // it was simulated in part
 }
 
-// seen returns the plan, without a price that is another one's.
+// seen returns the plan, without another one's price.
 func (c *candidate) seen() Priced {
 	p := c.Priced
 	if !c.known {
@@ -35,26 +35,25 @@ const (
 	neighbour = 0.9
 )
 
-// How far off prices are before anything was simulated, and as how many families or shapes that
-// counts: the deviation of a logarithm. Two of them say what a plan takes at least: six tenths of
-// its price.
+// How far off prices are before any simulation, as the deviation of a logarithm, and its weight in
+// families or shapes. Two deviations make the least time of a plan: six tenths of its price.
 const (
 	priorDeviation = 0.25
 	priorCount     = 2
 )
 
-// contest is plans that compete, and what was learned of them.
+// contest is competing plans, and their simulations so far.
 type contest struct {
 	*rehearsal
-	left   []candidate       // that were not simulated, sorted by price
-	missed []candidate       // that are too large to be simulated
-	seen   []candidate       // that were simulated
+	left   []candidate       // not simulated yet, sorted by price
+	missed []candidate       // too large to be simulated
+	seen   []candidate       // simulated
 	best   float64           // of seen, ns
-	ratios map[string]ratios // of a simulated time to a price, by family, and by what is between nodes
-	shapes []shape           // that were seen, in that order
+	ratios map[string]ratios // of a simulated time to a price, by family, and by outer
+	shapes []shape           // simulated, in that order
 }
 
-// shape is what was seen of the families of a shape that have a price.
+// shape is the simulated families of a shape that have a price.
 type shape struct {
 	tasks.Shape
 	spread
@@ -68,7 +67,7 @@ type spread struct {
 
 func (s spread) with(x float64) spread { return spread{s.sum + x, s.squares + x*x, s.count + 1} }
 
-// mean returns the mean with one more that is x.
+// mean returns the mean with one more, x.
 func (s spread) mean(x float64) float64 { return (s.sum + x) / (s.count + 1) }
 
 // deviation returns how far they are apart, as far as is known.
@@ -86,13 +85,13 @@ type ratios struct {
 	piece             int64 // of the last, bytes
 }
 
-// lowest is what the next one is at least, if it is as far below the others as these are apart,
-// and by such a share anyway.
+// lowest is the least next ratio: as far below the others as these are apart, and by such a share
+// anyway.
 func (r *ratios) lowest(share float64) float64 { return min(share*r.last, r.least*r.least/r.most) }
 
 // compete simulates plans, the most promising first, until the budget is spent or none promises
 // to be better than the best one. all are sorted by price. It returns all, the fastest first:
-// those that were not simulated with what is expected of them.
+// those without a simulation by their expected times.
 func (s *rehearsal) compete(all []candidate) []Priced {
 	for i := range all {
 		all[i].family, all[i].outer = s.family(all[i].Plan), s.outer(all[i].Plan)
@@ -104,10 +103,10 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	t.try()
 	t.rehearsal.left += t.spare
 	t.confirm()
-	t.try() // with what is left of the spare part
+	t.try() // with the rest of the spare part
 	t.confirm()
 	for _, c := range slices.Concat(t.left, t.missed) {
-		ns, least, known := t.expected(&c)
+		ns, least, known := t.expectedTime(&c)
 		switch {
 		case !c.known:
 			continue
@@ -131,7 +130,7 @@ func (s *rehearsal) compete(all []candidate) []Priced {
 	return fit
 }
 
-// begin begins with the rule's plan, which was simulated.
+// begin begins with the rule's plan and its simulated time.
 func (t *contest) begin() {
 	at := slices.IndexFunc(t.left, func(c candidate) bool { return c.Plan.Equal(t.ruled) })
 	c := t.left[at]
@@ -143,42 +142,42 @@ func (t *contest) begin() {
 
 // try simulates plans until the budget is spent, or none promises to be better.
 func (t *contest) try() {
-	vain := 0 // plans in a row that were no better
-	for at := t.next(); at >= 0 && t.rehearsal.left > 0 && len(t.missed) < mostMissed && vain < mostVain; at = t.next() {
+	futile := 0 // plans in a row that were no better
+	for at := t.next(); at >= 0 && t.rehearsal.left > 0 && len(t.missed) < mostMissed && futile < maxFutile; at = t.next() {
 		c := t.left[at]
 		t.left = slices.Delete(t.left, at, at+1)
 		if !t.fits(c.Plan) {
 			continue
 		}
-		ns, isPart, ok := t.time(c.Plan, unworthy*t.best)
+		ns, isPart, ok := t.time(c.Plan, giveUpRatio*t.best)
 		switch {
 		case !ok:
 			t.missed = append(t.missed, c)
 			continue
 		case math.IsInf(ns, 1):
-			ns = max(unworthy*t.best, t.ratios[c.family].last*c.Price.NS)
+			ns = max(giveUpRatio*t.best, t.ratios[c.family].last*c.Price.NS)
 			c.Expected = ns
 		default:
 			c.Simulated, c.isPart = ns, isPart
 			if ns < t.best*(1-better) {
-				vain = -1
+				futile = -1
 			}
 			t.best = min(t.best, ns)
 		}
-		vain++
+		futile++
 		t.seen = append(t.seen, c)
 		t.learn(&c, ns)
 	}
 }
 
-// sort sorts those that were seen, the fastest first.
+// sort sorts the simulated plans, the fastest first.
 func (t *contest) sort() {
 	slices.SortStableFunc(t.seen, func(a, b candidate) int { return cmp.Compare(a.Time(), b.Time()) })
 }
 
-// confirm simulates the best one whole if it was simulated in part, and then the one that is the
-// best, until it was whole or the rest of the budget is spent. By how much it was off those are
-// taken to be off, too, that are alike between nodes.
+// confirm simulates the best plan whole if it was simulated in part, and then the new best one, until
+// the best was whole or the rest of the budget is spent. Plans alike between nodes are corrected by the
+// same ratio.
 func (t *contest) confirm() {
 	t.noneStands = true
 	defer func() { t.noneStands = false }()
@@ -188,7 +187,7 @@ func (t *contest) confirm() {
 			return
 		}
 		c := &t.seen[0]
-		r, p := t.even(c.Plan)
+		r, p := t.withEqualShards(c.Plan)
 		ns, ok := t.whole(r, t.asked.Request.Bytes(), p, 0)
 		if !ok {
 			return
@@ -214,9 +213,8 @@ func (s *rehearsal) fits(p tasks.Plan) bool {
 	return err == nil
 }
 
-// expected returns what a plan probably takes, what it takes at least, ns, and whether its family
-// is known.
-func (t *contest) expected(c *candidate) (ns, least float64, known bool) {
+// expectedTime returns a plan's probable time, its least time, ns, and whether its family is known.
+func (t *contest) expectedTime(c *candidate) (ns, least float64, known bool) {
 	if of, known := t.ratios[c.family]; known {
 		share := neighbour
 		if p := piece(c.Plan); p/2 >= of.piece || of.piece/2 >= p {
@@ -236,7 +234,7 @@ func (t *contest) expected(c *candidate) (ns, least float64, known bool) {
 	return ns, ns * math.Exp(-2*apart), false
 }
 
-// of returns what was seen of a shape, nil: nothing, and the spread of all shapes.
+// of returns the spread of a shape, nil: none was simulated, and the spread of all shapes.
 func (t *contest) of(s tasks.Shape) (of *spread, all spread) {
 	for i := range t.shapes {
 		one := &t.shapes[i]
@@ -248,7 +246,7 @@ func (t *contest) of(s tasks.Shape) (of *spread, all spread) {
 	return of, all
 }
 
-// learn keeps what a plan takes for others of its family, and if it has a price for all.
+// learn keeps a plan's time for others of its family, and if it has a price for all.
 func (t *contest) learn(c *candidate, ns float64) {
 	ratio := ns / c.Price.NS
 	if _, known := t.ratios[c.family]; !known && c.known {
@@ -268,12 +266,12 @@ func (t *contest) learn(c *candidate, ns float64) {
 	}
 }
 
-// next returns the index of the plan that promises to take least, -1: none is worth a simulation.
+// next returns the index of the plan with the least promise, -1: none is worth a simulation.
 // A promise lies between the expected time and the least possible one.
 func (t *contest) next() int {
 	at, most := -1, math.Inf(1)
 	for i := range t.left {
-		ns, least, _ := t.expected(&t.left[i])
+		ns, least, _ := t.expectedTime(&t.left[i])
 		if promise := math.Sqrt(least * ns); least < t.best && promise < most {
 			at, most = i, promise
 		}
@@ -282,24 +280,24 @@ func (t *contest) next() int {
 }
 
 const (
-	// unworthy is how many times as long as the best one a plan may take to be simulated to its end.
-	unworthy = 1.25
-	// mostVain is how many plans in a row may turn out to be no better than the best by this share
+	// giveUpRatio is how many times as long as the best one a plan may take to be simulated to its end.
+	giveUpRatio = 1.25
+	// maxFutile is how many plans in a row may turn out to be no better than the best by this share
 	// of its time.
-	mostVain, better = 12, 0.01
+	maxFutile, better = 12, 0.01
 	// mostMissed is how many plans may turn out to be too large.
 	mostMissed = 50
-	// doubt is by which share the price of a plan is taken to be too low of whose family none was simulated.
+	// doubt is the share added to a plan's price if none of its family was simulated.
 	doubt = 0.1
 )
 
-// family names what a plan is but for sizes: shape, whether it is cut, algorithms, and whether
-// its pieces go without credit.
-func (s *rehearsal) family(p tasks.Plan) string { return named(p, "") + s.way(p) }
+// family names a plan but for sizes: shape, whether it is cut, algorithms, and whether its pieces go
+// without credit.
+func (s *rehearsal) family(p tasks.Plan) string { return nameLevels(p, "") + s.way(p) }
 
-// outer names what a plan is between nodes, but for sizes.
+// outer names the part of a plan between nodes, but for sizes.
 func (s *rehearsal) outer(p tasks.Plan) string {
-	return "between nodes " + named(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol)) + s.way(p)
+	return "between nodes " + nameLevels(p, string(s.asked.On.Level(s.asked.On.Depth()-1).Symbol)) + s.way(p)
 }
 
 // way says how a plan's pieces go: short ones may come before they are expected, and are copied.
@@ -321,8 +319,8 @@ func piece(p tasks.Plan) int64 {
 	return n
 }
 
-// named names shape and algorithms of the levels, or kinds, that begin so.
-func named(p tasks.Plan, prefix string) string {
+// nameLevels names shape and algorithms of the levels, or kinds, with a prefix.
+func nameLevels(p tasks.Plan, prefix string) string {
 	text := p.Shape.String()
 	if p.Segment != tasks.Whole {
 		text += " cut"

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -38,14 +38,11 @@ func TestHastyChoicesSave(t *testing.T) {
 	changed := 0
 	for range 60 {
 		m := hastyMachine(rng)
-		topo, err := levels.Parse([]string{"4x2", "4x1", "7x1", "3x3", "2x4"}[rng.IntN(5)])
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, []string{"4x2", "4x1", "7x1", "3x3", "2x4"}[rng.IntN(5)])
 		coll := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall}[rng.IntN(6)]
 		r := tasktest.Request(coll, int64(256*math.Pow(4096, rng.Float64())))
-		ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-		c, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+		ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+		c, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@ package priced
 import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -12,9 +12,9 @@ import (
 const predictSteps = 4_000_000
 
 // Predict prices one plan on a machine, or simulates it if it has no price. The plan was chosen
-// elsewhere. Where a simulation would be too long, Expected is a lower bound: the time of a rank's
+// elsewhere. If a simulation would be too long, Expected is a lower bound: the time of a rank's
 // bytes on the slowest link. A machine without a link that the topology needs is an error.
-func Predict(m *machine.Machine, asked *rule.Asked, plan tasks.Plan, reg submodules.Registry) (Priced, error) {
+func Predict(m *machine.Machine, asked *builtin.Asked, plan tasks.Plan, reg submodules.Registry) (Priced, error) {
 	one := Priced{Plan: plan}
 	p, err := price.New(m, asked.On, asked.Request, reg)
 	if err != nil {

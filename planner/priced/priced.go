@@ -7,16 +7,15 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Exact is for a machine whose numbers are as good as described: how far off prices are that
-// simulations have mended, as a share. Hasty is for one that was measured in a hurry, as the
-// README of planner/rule has it: by which share of its own time a plan must be faster than the
-// rule's to take its place.
+// Exact is for a machine with numbers as good as described: how far off prices are after corrections by
+// simulations, as a share. Hasty is for one measured in a hurry, see the README of planner/builtin: by
+// this share of its own time a plan must be faster than the rule's to take its place.
 const (
 	Exact = 0.04
 	Hasty = 0.15
@@ -26,32 +25,32 @@ const (
 type Priced struct {
 	Plan      tasks.Plan
 	Price     price.Price
-	Simulated float64 // what it takes in a simulation, ns; 0: it was not simulated
-	Expected  float64 // what it takes by its price and simulations of others, ns; 0: it was simulated
+	Simulated float64 // its time in a simulation, ns; 0: it was not simulated
+	Expected  float64 // its time by its price and simulations of others, ns; 0: it was simulated
 }
 
-// Time returns what the plan takes as far as is known, ns.
+// Time returns the time of the plan as far as it is known, ns.
 func (p *Priced) Time() float64 { return max(p.Simulated, p.Expected) }
 
-// Choice is what was chosen, and from what.
+// Choice is the chosen plan, with others.
 type Choice struct {
 	Plans []Priced // the chosen one, then the fastest others; empty: the rule's plan has no rival
 	Ruled bool     // the rule's plan was chosen
 	Rule  Priced   // the rule's; its times are 0 if it has no closed form and was not simulated
 	Saved float64  // share of the rule's time that the chosen plan saves; 0 if it is the rule's
-	Tried int      // plans that were simulated
+	Tried int      // simulated plans
 	Large bool     // on hasty numbers: the rule's plan is too large to be simulated, so no other was tried
 }
 
-// maxPlans bounds the plans that a choice keeps.
+// maxPlans bounds the plans of a choice.
 const maxPlans = 4
 
-// Choose returns the plan that takes least on a machine, of those that reg can compile. Prices
+// Choose returns the fastest plan on a machine, of those that reg can compile. Prices
 // say which plans to simulate first, and simulations how far off the prices are. ruled is the
-// plan of the built-in rule. If margin is that of a hasty measurement, ruled stays unless another
+// plan of the built-in rule. With the margin of a hasty measurement ruled stays unless another
 // plan saves more than that share of its own time in simulations of both. It stays
 // too if it is too large to be simulated. A machine without a link that t needs is an error.
-func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
+func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	r, t := asked.Request, asked.On
 	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
 	p, err := price.New(m, t, r, reg)
@@ -59,7 +58,7 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 		return c, err
 	}
 	s := newRehearsal(m, asked, reg, 0)
-	s.share(margin)
+	s.divideBudget(margin)
 	all := candidates(p, asked, ruled)
 	if margin >= Hasty {
 		all = slices.DeleteFunc(all, func(c candidate) bool { return !c.Plan.Equal(ruled) && s.longest(c.Plan) > mostMeasured })
@@ -105,7 +104,7 @@ func Choose(m *machine.Machine, asked *rule.Asked, ruled tasks.Plan, reg submodu
 }
 
 // candidates lists the rule's rivals, the cheapest first, whether they can be compiled or not.
-func candidates(p *price.Pricer, asked *rule.Asked, ruled tasks.Plan) (all []candidate) {
+func candidates(p *price.Pricer, asked *builtin.Asked, ruled tasks.Plan) (all []candidate) {
 	least := math.Inf(1)
 	for i, plan := range append([]tasks.Plan{ruled}, plans.Rivals(asked, ruled)...) {
 		if i > 0 && plan.Equal(ruled) {

@@ -7,9 +7,8 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/machine/machinetest"
-	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -18,16 +17,10 @@ import (
 
 // The best offer comes first, and says by how much it is cheaper.
 func TestOffers(t *testing.T) {
-	topo, err := levels.Parse("16x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "16x1")
 	r := tasktest.Request(tasks.Allreduce, 16<<10)
-	ruled, err := tasks.ParsePlan("shape=rsag,fs=all,w=3,i=adapt/ring")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := priced.Choose(machinetest.Speeds[0].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
+	ruled := tasktest.Plan(t, "shape=rsag,fs=all,w=3,i=adapt/ring")
+	c, err := priced.Choose(machinetest.Speeds[0].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,12 +43,9 @@ func TestRuleStays(t *testing.T) {
 		{"1x8", tasktest.Request(tasks.Allreduce, 1<<20)},
 		{"8x1", tasktest.Request(tasks.Scan, 1<<20)},
 	} {
-		topo, err := levels.Parse(tc.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ruled, _ := rule.Choose(tc.r, topo, tasks.Plan{})
-		c, err := priced.Choose(machine.Assumed(), rule.Ask(tc.r, topo), ruled, all.Submodules(), priced.Exact)
+		topo := tasktest.Topology(t, tc.spec)
+		ruled, _ := builtin.Choose(tc.r, topo, tasks.Plan{})
+		c, err := priced.Choose(machine.Assumed(), builtin.Ask(tc.r, topo), ruled, all.Submodules(), priced.Exact)
 		if err != nil || !c.Ruled || !c.Rule.Plan.Equal(ruled) {
 			t.Errorf("%v on %s: %+v, %v", tc.r, tc.spec, c, err)
 		}
@@ -68,15 +58,12 @@ func TestMessagesAreAsMeasured(t *testing.T) {
 	const most = 256 << 10
 	changed, long := 0, 0
 	for _, spec := range []string{"4x1", "6x2", "16x1"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, spec)
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter} {
 			r := tasktest.Request(coll, 16<<20)
-			ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+			ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
 			for _, margin := range []float64{priced.Exact, priced.Hasty} {
-				c, err := priced.Choose(machinetest.Speeds[2].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), margin)
+				c, err := priced.Choose(machinetest.Speeds[2].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), margin)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -112,21 +99,20 @@ func TestMessagesAreAsMeasured(t *testing.T) {
 // A choice among all candidates, which a communicator makes once for equal requests.
 func BenchmarkChoose(b *testing.B) {
 	for _, spec := range []string{"4x2", "8x8", "64x1", "64x16", "256x16", "4096x1"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			b.Fatal(err)
-		}
+		topo := tasktest.Topology(b, spec)
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather} {
 			for name, bytes := range map[string]int64{"4KiB": 4 << 10, "1MiB": 1 << 20} {
-				b.Run(fmt.Sprintf("coll=%v/on=%s/bytes=%s", coll, spec, name), func(b *testing.B) {
-					r, m := tasktest.Request(coll, bytes), machine.Assumed()
-					ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-					for b.Loop() {
-						if _, err := priced.Choose(m, rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact); err != nil {
-							b.Fatal(err)
+				for numbers, margin := range map[string]float64{"exact": priced.Exact, "hasty": priced.Hasty} {
+					b.Run(fmt.Sprintf("coll=%v/on=%s/bytes=%s/numbers=%s", coll, spec, name, numbers), func(b *testing.B) {
+						r, m := tasktest.Request(coll, bytes), machine.Assumed()
+						ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+						for b.Loop() {
+							if _, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), margin); err != nil {
+								b.Fatal(err)
+							}
 						}
-					}
-				})
+					})
+				}
 			}
 		}
 	}
@@ -135,15 +121,12 @@ func BenchmarkChoose(b *testing.B) {
 // Ranks that choose for themselves choose the same.
 func TestSameEverywhere(t *testing.T) {
 	for _, spec := range []string{"6x2", "5x1", "2x3"} {
-		topo, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, spec)
 		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce, tasks.Allgather, tasks.Alltoall} {
 			r := tasktest.Request(coll, 200_000)
-			ruled, _ := rule.Choose(r, topo, tasks.Plan{})
-			a, err := priced.Choose(machinetest.Speeds[1].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
-			b, err2 := priced.Choose(machinetest.Speeds[1].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+			a, err := priced.Choose(machinetest.Speeds[1].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			b, err2 := priced.Choose(machinetest.Speeds[1].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
 			if err != nil || err2 != nil || !reflect.DeepEqual(a, b) {
 				t.Errorf("%v on %s: %+v, then %+v, %v, %v", coll, spec, a, b, err, err2)
 			}

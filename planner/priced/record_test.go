@@ -141,10 +141,7 @@ func TestRecordBest(t *testing.T) {
 		if done[c.key()] || limited && time.Until(end) < time.Minute {
 			continue
 		}
-		topo, err := levels.Parse(c.spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		topo := tasktest.Topology(t, c.spec)
 		begin, plans := time.Now(), 0
 		c.best, plans = bestOf(t, tasktest.Request(c.coll, c.bytes), topo, 200_000, 1_200_000)
 		if _, err := fmt.Fprintln(file, c.line()); err != nil {

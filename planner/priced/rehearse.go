@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/executor/flow"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -18,30 +18,30 @@ import (
 // reads no clock, so all ranks come to the same end.
 type rehearsal struct {
 	machine    *machine.Machine
-	asked      *rule.Asked
+	asked      *builtin.Asked
 	reg        submodules.Registry
-	left       int64            // of the budget, in steps that are simulated
+	left       int64            // of the budget, in simulated steps
 	most       int64            // of one plan
 	spare      int64            // of the budget, for the best ones
 	eager      int64            // goes without credit, bytes
-	areEqual   bool             // nodes
+	areAlike   bool             // nodes: equal in ranks and in costs, so that one may stand for all
 	noneStands bool             // for others: all ranks are simulated
 	ruled      tasks.Plan       // the rule's
-	own        float64          // what it takes, ns; 0: it was not asked for
+	own        float64          // its time, ns; 0: it was not asked for
 	ruleStands bool             // one node stood for all when the rule's plan was simulated
-	kept       map[string]sized // jobs, by structure
-	unlike     map[string]bool  // plans whose nodes don't do the same, by what is between nodes
+	jobs       map[string]sized // jobs, by structure
+	asymmetric map[string]bool  // plans with nodes that don't do the same, by outer
 }
 
-// sized is a job and the bytes of the request that it was compiled for.
+// sized is a job, with the bytes of its request.
 type sized struct {
 	job   *sim.Job
 	bytes int64
 }
 
-// What compiling takes, in steps that are simulated.
+// Costs of compiling, in simulated steps.
 const (
-	compiledRank = 8   // a rank, whatever it does
+	compiledRank = 8   // a rank
 	compiledPlan = 300 // a plan
 )
 
@@ -59,12 +59,12 @@ const (
 )
 
 // newRehearsal returns a rehearsal with a budget of so many steps.
-func newRehearsal(m *machine.Machine, asked *rule.Asked, reg submodules.Registry, steps int64) *rehearsal {
-	return &rehearsal{machine: m, asked: asked, reg: reg, eager: flow.NewLimits(m.EagerMax, m.Budget).EagerMax, areEqual: sim.CheckEqual(asked.On) == nil, left: steps, most: steps, kept: map[string]sized{}, unlike: map[string]bool{}}
+func newRehearsal(m *machine.Machine, asked *builtin.Asked, reg submodules.Registry, steps int64) *rehearsal {
+	return &rehearsal{machine: m, asked: asked, reg: reg, eager: flow.NewLimits(m.EagerMax, m.Budget).EagerMax, areAlike: sim.CheckEqual(asked.On) == nil && sim.CheckAlike(m, 0) == nil, left: steps, most: steps, jobs: map[string]sized{}, asymmetric: map[string]bool{}}
 }
 
-// share divides the budget of a choice. margin is that of [Choose].
-func (s *rehearsal) share(margin float64) {
+// divideBudget divides the budget of a choice. margin is that of [Choose].
+func (s *rehearsal) divideBudget(margin float64) {
 	size := int64(s.asked.On.Size())
 	if size > mostRanks {
 		s.left = 0
@@ -78,15 +78,15 @@ func (s *rehearsal) share(margin float64) {
 	s.left -= s.spare
 }
 
-// time returns what a plan takes, ns, if the budget allows to find out. A plan that takes longer
+// time returns the time of a plan, ns, if the budget allows to find out. A plan that takes longer
 // than limit takes an infinite time; 0: there is no limit. A long row of segments is simulated
-// in part: once the pipeline is full, and what goes without credit at first has gone, each further
+// in part: once the pipeline is full, and the first messages without credit have gone, each further
 // segment takes as long as the one before. isPart says so, or that one node stood for all: then
 // simultaneous events come in the best order.
 func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bool) {
-	r, p := s.even(p)
+	r, p := s.withEqualShards(p)
 	bytes := s.asked.Request.Bytes()
-	unit, fill := s.row(p)
+	unit, fill := s.pipelineOf(p)
 	first := int64(fill + 2)
 	if unit > 0 {
 		first += flow.NewLimits(s.machine.EagerMax, s.machine.Budget).Lead / unit
@@ -94,7 +94,7 @@ func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bo
 	second := first + int64(max(p.Window, 2*fill, 8))
 	if unit == 0 || bytes/unit <= first+second+2 {
 		ns, ok = s.whole(r, bytes, p, limit)
-		return ns, ok && s.kept[s.structure(r, p)].job.StandsFor() > 1, ok
+		return ns, ok && s.jobs[s.structure(r, p)].job.StandsFor() > 1, ok
 	}
 	short, ok := s.whole(s.cut(first*unit), first*unit, p, limit)
 	if !ok || math.IsInf(short, 1) {
@@ -105,8 +105,8 @@ func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bo
 	return long + float64(bytes-second*unit)*each, true, ok
 }
 
-// even returns the request, and the plan, so that all ranks have shards of one size, and nodes are alike.
-func (s *rehearsal) even(p tasks.Plan) (tasks.Request, tasks.Plan) {
+// withEqualShards returns the request and the plan with shards of one size for all ranks, so nodes are alike.
+func (s *rehearsal) withEqualShards(p tasks.Plan) (tasks.Request, tasks.Plan) {
 	r, size := s.asked.Request, int64(s.asked.On.Size())
 	if r.Blocks() || r.Count < size {
 		return r, p
@@ -125,9 +125,9 @@ func (s *rehearsal) cut(bytes int64) tasks.Request {
 	return r
 }
 
-// row returns how long the segments are that follow each other, bytes, and how many of them it
-// takes until the pipeline is full. 0: the message goes in one.
-func (s *rehearsal) row(p tasks.Plan) (unit int64, fill int) {
+// pipelineOf returns the length of the segments in a row, bytes, and their number until the pipeline is full.
+// 0: the message goes in one.
+func (s *rehearsal) pipelineOf(p tasks.Plan) (unit int64, fill int) {
 	g, err := s.asked.Outline(p)
 	if err != nil {
 		return 0, 0
@@ -162,12 +162,12 @@ func (s *rehearsal) row(p tasks.Plan) (unit int64, fill int) {
 // whole simulates a plan for a request as if it had so many bytes, if the budget allows it.
 func (s *rehearsal) whole(r tasks.Request, bytes int64, p tasks.Plan, limit float64) (ns float64, ok bool) {
 	key := s.structure(r, p)
-	known := s.kept[key]
+	known := s.jobs[key]
 	if known.job == nil {
 		if known, ok = s.compile(r, p); !ok {
 			return 0, false
 		}
-		s.kept[key] = known
+		s.jobs[key] = known
 	}
 	s.left -= known.job.Steps() / int64(known.job.StandsFor())
 	result, err := known.job.Resized(bytes, known.bytes).Run(s.machine, sim.Options{Limit: sim.Time(limit * float64(sim.Nanosecond))})
@@ -180,12 +180,12 @@ func (s *rehearsal) whole(r tasks.Request, bytes int64, p tasks.Plan, limit floa
 	return result.Time.Nanoseconds(), true
 }
 
-// structure names what is compiled for a request but for lengths. Plans whose messages differ in
-// nothing else share a job: those cut into as many equal segments and pieces.
+// structure names a job for a request but for lengths. Plans with messages that differ in nothing else
+// share it: those cut into as many equal segments and pieces.
 func (s *rehearsal) structure(r tasks.Request, p tasks.Plan) string {
 	bytes := r.Bytes()
 	ranks := ""
-	if s.noneStands {
+	if s.noneStands && s.mayStand(r) {
 		ranks = "all ranks "
 	}
 	segment := min(p.Segment, bytes)
@@ -222,23 +222,24 @@ func (s *rehearsal) compile(r tasks.Request, p tasks.Plan) (sized, bool) {
 
 // job compiles one node that stands for all, or else all ranks.
 func (s *rehearsal) job(c *sim.Compilation) (*sim.Job, error) {
-	if outer := s.outer(c.Plan); s.standsForAll(c.Request) && !s.unlike[outer] {
+	if outer := s.outer(c.Plan); s.standsForAll(c.Request) && !s.asymmetric[outer] {
 		c.Trusting = true
 		job, err := c.SymmetricJob()
 		if !errors.Is(err, sim.ErrAsymmetric) {
 			return job, err
 		}
-		if s.unlike[outer] = true; s.guess(c.Request, c.Plan) > c.Most {
+		if s.asymmetric[outer] = true; s.guess(c.Request, c.Plan) > c.Most {
 			return nil, sim.ErrLimit
 		}
 	}
 	return c.Job()
 }
 
-// standsForAll reports whether one node may stand for all.
-func (s *rehearsal) standsForAll(r tasks.Request) bool {
-	return !r.Rooted() && s.areEqual && !s.noneStands && sim.CheckAlike(s.machine, 0) == nil
-}
+// standsForAll reports whether one node stands for all where nodes do the same.
+func (s *rehearsal) standsForAll(r tasks.Request) bool { return !s.noneStands && s.mayStand(r) }
+
+// mayStand reports whether one node could stand for all: none has the root, and nodes are alike.
+func (s *rehearsal) mayStand(r tasks.Request) bool { return !r.Rooted() && s.areAlike }
 
 // guess returns about how much work a simulation is: each rank sends and receives as often as
 // each phase's algorithm says, for each segment. Ranks of one role are compiled once: with levels
@@ -272,7 +273,7 @@ func (s *rehearsal) guess(r tasks.Request, p tasks.Plan) (steps int64) {
 	ranks := s.asked.On.Size()
 	compiled := ranks
 	switch nodes := s.asked.On.Nodes(); {
-	case s.standsForAll(r) && !s.unlike[s.outer(p)]:
+	case s.standsForAll(r) && !s.asymmetric[s.outer(p)]:
 		ranks /= nodes
 		compiled = ranks
 	case !p.Shape.IsFlat() && p.Shape != tasks.Lanes && !r.Blocks(): // the root's node, one of the others, and the other leaders

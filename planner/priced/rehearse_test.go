@@ -6,23 +6,17 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-func ask(t *testing.T, coll tasks.Collective, topo string, bytes int64) *rule.Asked {
+func ask(t *testing.T, coll tasks.Collective, topo string, bytes int64) *builtin.Asked {
 	t.Helper()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := tasks.Request{Coll: coll, Type: tasks.Float32, Count: bytes / 4}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return rule.Ask(r, on)
+	on := tasktest.Topology(t, topo)
+	r := tasktest.Request(coll, bytes)
+	return builtin.Ask(r, on)
 }
 
 // What is simulated in part, or on one node for all, takes as long as the whole.
@@ -41,10 +35,7 @@ func TestPartsTakeAsLong(t *testing.T) {
 		{tasks.Allgather, "8x2", 64 << 10, "shape=flat,fs=all,w=1,i=adapt/ring"},
 		{tasks.Allreduce, "16x1", 16 << 10, "shape=ar,fs=all,w=1,i=nbc/recdoubling"},
 	} {
-		plan, err := tasks.ParsePlan(tc.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := tasktest.Plan(t, tc.plan)
 		asked := ask(t, tc.coll, tc.topo, tc.bytes)
 		s := newRehearsal(m, asked, all.Submodules(), 1e8)
 		got, _, ok := s.time(plan, 0)
@@ -77,10 +68,7 @@ func TestBudget(t *testing.T) {
 		}
 	}
 	s := newRehearsal(m, ask(t, tasks.Alltoall, "16x2", 1<<20), all.Submodules(), 100)
-	plan, err := tasks.ParsePlan("shape=flat,fs=all,w=1,i=adapt/linear")
-	if err != nil {
-		t.Fatal(err)
-	}
+	plan := tasktest.Plan(t, "shape=flat,fs=all,w=1,i=adapt/linear")
 	if ns, _, ok := s.time(plan, 0); ok {
 		t.Errorf("a plan of too many steps takes %v", ns)
 	}
@@ -90,10 +78,7 @@ func TestBudget(t *testing.T) {
 func TestStructure(t *testing.T) {
 	r := ask(t, tasks.Bcast, "4x2", 1<<20).Request
 	name := func(bytes int64, text string) string {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		r.Count = bytes / 4
 		return new(rehearsal).structure(r, p)
 	}
@@ -114,23 +99,20 @@ func TestStructure(t *testing.T) {
 // Others of a family follow its ratio, then those alike between nodes, then those of its shape.
 func TestExpected(t *testing.T) {
 	at := func(text string, price float64) *candidate {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		s := &rehearsal{asked: ask(t, tasks.Bcast, "4x2", 1<<20)}
 		c := &candidate{family: s.family(p), outer: s.outer(p), known: true}
 		c.Plan, c.Price.NS = p, price
 		return c
 	}
 	c := contest{ratios: map[string]ratios{}}
-	fresh, _, _ := c.expected(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
+	fresh, _, _ := c.expectedTime(at("shape=han,fs=all,i=adapt/binary,s=sm", 100))
 	c.learn(at("shape=han,fs=all,i=adapt/chain,s=sm", 100), 150)
-	own, least, known := c.expected(at("shape=han,fs=all,i=adapt/chain,s=sm", 100))
-	_, finer, _ := c.expected(at("shape=han,fs=all,i=adapt/chain/8KiB,s=sm", 100))
-	cousin, lower, _ := c.expected(at("shape=han,fs=all,i=adapt/chain,s=solo", 100))
-	shape, _, _ := c.expected(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))
-	other, lowest, _ := c.expected(at("shape=flat,fs=all,i=adapt/binary", 100))
+	own, least, known := c.expectedTime(at("shape=han,fs=all,i=adapt/chain,s=sm", 100))
+	_, finer, _ := c.expectedTime(at("shape=han,fs=all,i=adapt/chain/8KiB,s=sm", 100))
+	cousin, lower, _ := c.expectedTime(at("shape=han,fs=all,i=adapt/chain,s=solo", 100))
+	shape, _, _ := c.expectedTime(at("shape=han,fs=64KiB,i=adapt/chain,s=sm", 100))
+	other, lowest, _ := c.expectedTime(at("shape=flat,fs=all,i=adapt/binary", 100))
 	if fresh != 100 || own != 150 || !known || cousin != 150 || shape >= 150 || shape <= other || other <= 100 {
 		t.Errorf("after one of 100 took 150: its family %v, the same between nodes %v, its shape %v, others %v", own, cousin, shape, other)
 	}
@@ -144,10 +126,7 @@ func TestConfirm(t *testing.T) {
 	s := newRehearsal(machine.Assumed(), ask(t, tasks.Bcast, "6x2", 1<<20), all.Submodules(), 1<<20)
 	var both []candidate
 	for _, text := range []string{"shape=han,fs=16KiB,w=8,i=adapt/chain,s=sm", "shape=han,fs=32KiB,w=8,i=adapt/chain,s=sm"} {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		one := candidate{isPart: true}
 		one.Plan, one.Simulated = p, 1 // far too little
 		both = append(both, one)
@@ -164,10 +143,7 @@ func TestConfirmAllRanks(t *testing.T) {
 	s := newRehearsal(machine.Assumed(), ask(t, tasks.Alltoall, "4x3", 16<<10), all.Submodules(), 1<<20)
 	var both []candidate
 	for _, text := range []string{"shape=lanes,fs=all,w=4,i=adapt/pairwise,s=sm", "shape=lanes,fs=all,w=4,i=adapt/pairwise,s=sm/rings"} {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		ns, isPart, ok := s.time(p, 0)
 		if !ok || !isPart {
 			t.Fatalf("%s: %v, %v", text, isPart, ok)
@@ -187,10 +163,7 @@ func TestConfirmAllRanks(t *testing.T) {
 // A plan that is too large for the budget costs none of it.
 func TestLargePlanIsFree(t *testing.T) {
 	s := newRehearsal(machine.Assumed(), ask(t, tasks.Bcast, "8x4", 8<<20), all.Submodules(), 1000)
-	p, err := tasks.ParsePlan("shape=flat,fs=15KiB,w=8,i=adapt/chain")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, "shape=flat,fs=15KiB,w=8,i=adapt/chain")
 	if _, _, ok := s.time(p, 0); ok || s.left != 1000 {
 		t.Errorf("a large plan was simulated: %v; %d of 1000 steps are left", ok, s.left)
 	}

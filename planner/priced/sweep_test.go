@@ -13,8 +13,8 @@ import (
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -107,15 +107,12 @@ func (y *tally) String() string {
 // add adds a cell at all speeds.
 func (y *tally) add(t *testing.T, c *cell, most int64) {
 	t.Helper()
-	topo, err := levels.Parse(c.spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, c.spec)
 	r := tasktest.Request(c.coll, c.bytes)
 	took := timer{t: t, r: r, on: topo, most: most, jobs: map[string]*sim.Job{}}
-	ruled, _ := rule.Choose(r, topo, tasks.Plan{})
+	ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
 	for speed := range machinetest.Speeds {
-		choice, err := priced.Choose(machinetest.Speeds[speed].Machine(), rule.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
+		choice, err := priced.Choose(machinetest.Speeds[speed].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,26 +13,26 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// How far from what was measured a table is believed.
+// How far from its measurements a table is believed.
 const (
 	farLevel = 4  // times as many ranks in a level, or as few
 	farBytes = 16 // times as many bytes; fewer are always near: latency stays
 )
 
-// Estimate is a plan and what a table says it takes.
+// Estimate is a plan and its time by a table.
 type Estimate struct {
 	Plan tasks.Plan
 	NS   float64
 	From string // measured, predicted, interpolated, extrapolated or elsewhere
 }
 
-// Neighbour is an entry that an answer is made of.
+// Neighbour is an entry behind an answer.
 type Neighbour struct {
 	Entry  *Entry
 	Weight float64 // of 1 in all
 }
 
-// Answer is what a table says of a request.
+// Answer is a table's answer to a request.
 type Answer struct {
 	Estimates  []Estimate // the fastest first
 	Neighbours []Neighbour
@@ -42,7 +42,7 @@ type Answer struct {
 
 // Find looks a request up. Between measured points times are interpolated, those
 // of each plan for itself: linearly in the bytes, then linearly in the ranks of a
-// level between the nearest machines on both sides, or in its rounds. What works on powers of two is not
+// level between the nearest machines on both sides, or in its rounds. An algorithm for powers of two is not
 // interpolated from these alone to other numbers of ranks. Sums of products are written
 // so that no processor may fuse them: all ranks must come to the same answer.
 //
@@ -61,7 +61,7 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg sub
 	a.Elsewhere = strings.Join(machines[0].place.differences(here), "; ")
 	type weighed struct {
 		times []float64 // by machine
-		count int       // of those that have it
+		count int       // of those with it
 		one   Estimate
 	}
 	plans := map[string]*weighed{}
@@ -113,7 +113,7 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg sub
 	return a
 }
 
-// moveHere keeps of another place's estimates what may hold here.
+// moveHere keeps those of another place's estimates that may hold here.
 func (a *Answer) moveHere(sameLayout bool) {
 	a.Estimates = slices.DeleteFunc(a.Estimates, func(e Estimate) bool { return !sameLayout && e.Plan.Shape.IsFlat() })
 	if len(a.Estimates) == 0 {
@@ -195,7 +195,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 }
 
 // mostAlike returns the place of some machines that has the fewest differences from here.
-// A layout counts most. Of places with as many differences those come first whose blocks differ most nearly as much.
+// A layout counts most. Among places with as many differences the nearest one in Uneven comes first.
 func mostAlike(some []machine, here Place) Place {
 	rank := func(p Place) int {
 		n := len(p.differences(here))
@@ -271,7 +271,7 @@ func distanceByRounds(have, want Sizes, byRounds func(level string) bool) float6
 	return sum
 }
 
-// at is what each plan takes at a size, by the plan's text.
+// at returns the time of each plan at a size, by the plan's text.
 func (m machine) at(bytes int64) (all map[string]Estimate, from []Neighbour, why string) {
 	i, exact := slices.BinarySearchFunc(m.entries, bytes, func(e *Entry, n int64) int { return cmp.Compare(e.Bytes, n) })
 	last := m.entries[len(m.entries)-1]
@@ -293,7 +293,7 @@ func (m machine) at(bytes int64) (all map[string]Estimate, from []Neighbour, why
 		}
 		return all, []Neighbour{{last, 1}}, ""
 	}
-	return between(m.entries[i-1], m.entries[i], bytes)
+	return interpolate(m.entries[i-1], m.entries[i], bytes)
 }
 
 func origin(from string, exact bool) string {
@@ -303,8 +303,8 @@ func origin(from string, exact bool) string {
 	return FromExtrapolated
 }
 
-// between interpolates linearly: latency plus bytes by bandwidth is a line.
-func between(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, string) {
+// interpolate interpolates linearly: latency plus bytes by bandwidth is a line.
+func interpolate(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbour, string) {
 	part := float64(bytes-low.Bytes) / float64(high.Bytes-low.Bytes)
 	all := map[string]Estimate{}
 	for _, e := range []*Entry{low, high} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -34,14 +35,9 @@ func placed(t *testing.T, coll, place string) *table.Table {
 	t.Helper()
 	kinds := map[string]string{"bcast": "ib=adapt/chain", "allreduce": "ib=adapt/chain,ir=adapt/chain"}[coll]
 	inside := map[string]string{"bcast": ",sb=sm/slots", "allreduce": ",sb=sm/slots,sr=sm/slots"}[coll]
-	made, err := table.Parse("test.json", []byte(`{"tierflow_table":2,"provenance":{},"entries":[
-		{"collective":"`+coll+`","levels":{"i":4,"s":2},`+place+`,"bytes":4096,"candidates":[
+	return tabletest.Of(t, `{"collective":"`+coll+`","levels":{"i":4,"s":2},`+place+`,"bytes":4096,"candidates":[
 			{"plan":"shape=flat,fs=all,w=1,`+kinds+`","ns":100000,"from":"measured"},
-			{"plan":"shape=han,fs=all,w=1,`+kinds+inside+`","ns":200000,"from":"measured"}]}]}`), all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return made
+			{"plan":"shape=han,fs=all,w=1,`+kinds+inside+`","ns":200000,"from":"measured"}]}`)
 }
 
 // What was measured in another place is from elsewhere, and a plan that ignores nodes
@@ -145,10 +141,7 @@ func TestFoldingIsNotInterpolated(t *testing.T) {
 		for _, m := range test.measured {
 			entries = append(entries, entry(m))
 		}
-		made, err := table.Parse("test.json", []byte(`{"tierflow_table":2,"provenance":{},"entries":[`+strings.Join(entries, ",")+`]}`), all.Submodules())
-		if err != nil {
-			t.Fatal(err)
-		}
+		made := tabletest.Of(t, entries...)
 		made.Sort()
 		a := made.Find(tasks.Request{Coll: tasks.Bcast, Count: 1024, Type: tasks.Float32}, tasktest.Topology(t, test.on), "", all.Submodules())
 		if len(a.Estimates) != test.want {

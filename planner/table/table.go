@@ -1,5 +1,5 @@
-// Package table keeps decision tables: which plans are fast for which collective,
-// machine and size. It reads and checks them, writes them, and looks requests up.
+// Package table keeps decision tables: the fast plans for a collective, a machine and a
+// size. It reads and checks them, writes them, and looks requests up.
 //
 // It never measures and opens no file. Equal tables and requests give equal answers, on
 // all ranks.
@@ -21,13 +21,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Version is the version of decision tables that this package reads and
-// writes.
+// Version is the version of this package's decision tables.
 const Version = 2
 
 // Table is a decision table: the fast plans for each collective, machine and size, as tierflow tune
-// measured or predicted them. A table is total: for what it says nothing about, or nothing near, the
-// built-in rule decides, and Explain says so. It is not changed once it is in use.
+// measured or predicted them. A table is total: for requests far from all of its entries the built-in rule
+// decides, and Explain says so. It is not changed once it is in use.
 type Table struct {
 	Version    int        `json:"tierflow_table"`
 	Provenance Provenance `json:"provenance"`
@@ -40,12 +39,12 @@ type Table struct {
 	Costs *costs.Book `json:"costs,omitempty"`
 }
 
-// Provenance says where a table's numbers are from.
+// Provenance is the origin of a table's numbers.
 type Provenance struct {
 	Method    string `json:"method"`
-	Simulated string `json:"simulated,omitempty"` // the described machine on which all times were simulated; empty: they were measured
-	// Regime is how calls followed each other. Zero is [costs.Single]: tables that don't
-	// say so are older, and the calls they were made from began together, one by one.
+	Simulated string `json:"simulated,omitempty"` // the described machine of simulated times; empty: they were measured
+	// Regime says how calls followed each other. Zero is [costs.Single]: older tables lack
+	// it, and their calls began together, one by one.
 	Regime            costs.Regime `json:"regime,omitempty"`
 	Date              string       `json:"date"` // RFC 3339
 	Tierflow          string       `json:"tierflow,omitempty"`
@@ -53,15 +52,15 @@ type Provenance struct {
 	CPUs              int          `json:"cpus,omitempty"` // of the host of rank 0
 	Kernel            string       `json:"kernel,omitempty"`
 	Machines          []string     `json:"machines,omitempty"` // topologies of the ranks
-	Types             string       `json:"types,omitempty"`    // element type and operation that were used
+	Types             string       `json:"types,omitempty"`    // element type and operation of reductions
 	Links             string       `json:"links,omitempty"`
 	CongestionControl string       `json:"congestion_control,omitempty"`
 	Stop              string       `json:"stop,omitempty"`      // rule that ended each measurement
-	Intervals         string       `json:"intervals,omitempty"` // what low_ns and high_ns are
-	Budget            string       `json:"budget,omitempty"`    // time that the search could take
-	Seconds           float64      `json:"seconds"`             // that it took
+	Intervals         string       `json:"intervals,omitempty"` // meaning of low_ns and high_ns
+	Budget            string       `json:"budget,omitempty"`    // time for the search
+	Seconds           float64      `json:"seconds"`             // the search took
 	Configurations    int          `json:"configurations"`      // measured, of each size if the method does so
-	Planned           int          `json:"planned"`             // that the search would measure without a budget
+	Planned           int          `json:"planned"`             // the search would measure without a budget
 	Rejected          Counts       `json:"rejected,omitempty"`
 }
 
@@ -72,15 +71,15 @@ const Tried = "tried when collectives were made"
 // Counts are numbers by reason.
 type Counts map[string]int
 
-// Entry is what is known of one point.
+// Entry is the knowledge about one point.
 type Entry struct {
 	Collective string `json:"collective"`
 	// Levels are the ranks of the largest group of each level, by its symbol: i is
 	// the nodes and s the ranks per node of a machine of two levels.
 	Levels Sizes `json:"levels"`
 	Place
-	// Bytes is the size of a rank's buffer, or of its block if there are blocks: of blocks that
-	// differ the mean.
+	// Bytes is the size of a rank's buffer, or of its block if there are blocks: the mean one
+	// of different ones.
 	Bytes      int64       `json:"bytes"`
 	Candidates []Candidate `json:"candidates"` // the fastest first
 }
@@ -103,8 +102,7 @@ const (
 type Candidate struct {
 	Plan string  `json:"plan"`
 	NS   float64 `json:"ns"`
-	// Low and High are the ends of the interval of confidence that Provenance
-	// names; of a prediction they are those of the measurements it is from. 0: none.
+	// Low and High are the ends of the interval of confidence, see [Provenance]; of a prediction they are those of the measurements it is from. 0: none.
 	Low  float64 `json:"low_ns,omitempty"`
 	High float64 `json:"high_ns,omitempty"`
 	From string  `json:"from"` // [FromMeasured], [FromSimulated] or [FromPredicted]
@@ -112,7 +110,7 @@ type Candidate struct {
 	Parsed tasks.Plan `json:"-"` // Plan, parsed
 }
 
-// Measurement is a collective that was measured with a plan.
+// Measurement is a measured collective with a plan.
 type Measurement struct {
 	Collective string `json:"collective"`
 	Levels     Sizes  `json:"levels"`
@@ -123,16 +121,16 @@ type Measurement struct {
 	Low     float64 `json:"low_ns"`
 	High    float64 `json:"high_ns"`
 	Samples int     `json:"samples"`
-	Spent   float64 `json:"spent_ns,omitempty"` // that the measurement took; 0: unknown
-	Turns   int     `json:"turns,omitempty"`    // that it took with its rivals; 0: it was measured by itself
+	Spent   float64 `json:"spent_ns,omitempty"` // the measurement took so long; 0: unknown
+	Turns   int     `json:"turns,omitempty"`    // taken with its rivals; 0: it was measured by itself
 }
 
-// IsOf reports whether an entry is about what was measured.
+// IsOf reports whether an entry is about the measured point.
 func (m *Measurement) IsOf(e *Entry) bool {
 	return m.Collective == e.Collective && m.Bytes == e.Bytes && m.Levels.Compare(e.Levels) == 0 && m.Place == e.Place
 }
 
-// Interval returns where a candidate's time lies: the time itself if there is no interval.
+// Interval returns the bounds of a candidate's time: the time itself without an interval.
 func (c Candidate) Interval() (low, high float64) {
 	if c.Low == 0 && c.High == 0 {
 		return c.NS, c.NS
@@ -140,8 +138,8 @@ func (c Candidate) Interval() (low, high float64) {
 	return c.Low, c.High
 }
 
-// PointOf returns the entry, without candidates, for a request on a topology, whose links between
-// nodes are named by links; empty: unknown.
+// PointOf returns the entry, without candidates, for a request on a topology. links names the links
+// between nodes; empty: unknown.
 func PointOf(r tasks.Request, t *levels.Topology, links string) Entry {
 	return Entry{Collective: r.Coll.String(), Levels: SizesOf(t), Place: PlaceOf(r, t, links), Bytes: r.MeanBytes()}
 }
@@ -152,7 +150,7 @@ func (e *Entry) Largest() int64 { return e.Place.largest(e.Bytes) }
 // largest is the size of the largest block, of blocks with a mean.
 func (p Place) largest(mean int64) int64 { return mean * int64(max(p.Uneven, 1)) }
 
-// Key says which point an entry is about.
+// Key names the point of an entry.
 func (e *Entry) Key() string {
 	return fmt.Sprintf("%s %v %d on %v", e.Collective, e.Levels, e.Bytes, e.Place)
 }
@@ -160,13 +158,8 @@ func (e *Entry) Key() string {
 // Sort brings entries and candidates in order: by collective, levels and bytes,
 // and by time.
 func (t *Table) Sort() {
-	order := func(c string) int {
-		for i, known := range tasks.Requestable() {
-			if known.String() == c {
-				return i
-			}
-		}
-		return -1
+	order := func(name string) int {
+		return slices.IndexFunc(tasks.Requestable(), func(c tasks.Collective) bool { return c.String() == name })
 	}
 	slices.SortStableFunc(t.Entries, func(a, b Entry) int {
 		return cmp.Or(order(a.Collective)-order(b.Collective), a.Levels.Compare(b.Levels), a.Place.Compare(b.Place), cmp.Compare(a.Bytes, b.Bytes))
@@ -221,7 +214,7 @@ func encodeLines[T any](b *bytes.Buffer, all []T) error {
 	return nil
 }
 
-// Decisions returns the part of the table that decisions need.
+// Decisions returns the part of the table for decisions.
 func (t *Table) Decisions() *Table {
 	short := *t
 	short.Measured, short.Costs = nil, nil
@@ -237,15 +230,15 @@ func (t *Table) Replace(e Entry) {
 	}
 }
 
-// Measures reports whether the table has an entry for the same point whose fastest plan is
-// not a mere prediction.
+// Measures reports whether the fastest plan for the same point in the table is more than a mere
+// prediction.
 func (t *Table) Measures(e *Entry) bool {
 	return slices.ContainsFunc(t.Entries, func(old Entry) bool {
 		return old.Key() == e.Key() && len(old.Candidates) > 0 && old.Candidates[0].From != FromPredicted
 	})
 }
 
-// Origin returns the origin of times that the table has not predicted: [FromMeasured], or
+// Origin returns the origin of the table's times but the predicted ones: [FromMeasured], or
 // [FromSimulated] if nothing was measured.
 func (t *Table) Origin() string {
 	if t.Provenance.Simulated != "" {
@@ -254,7 +247,7 @@ func (t *Table) Origin() string {
 	return FromMeasured
 }
 
-// Regime returns how calls followed each other that the table's times are of.
+// Regime returns the regime of the calls behind the table's times.
 func (t *Table) Regime() costs.Regime { return cmp.Or(t.Provenance.Regime, costs.Single) }
 
 // Book returns the table's costs of tasks. A table without any gets an empty book.

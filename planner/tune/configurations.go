@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,13 +23,13 @@ type Configuration struct {
 
 // Configurations lists the space for a request on a topology: each plan once,
 // though several words may say it, such as windows of a single segment. Plans
-// that the request, the topology or the heuristics rule out come with the reason.
-// The built-in rule's plan always competes, so that no table needs to be worse.
+// ruled out by the request, the topology or the heuristics come with the reason.
+// The built-in rule's plan always competes: so no table needs to be worse.
 func (s Space) Configurations(r tasks.Request, t *levels.Topology) []Configuration {
 	return s.configurations(r, newTemplates(s, t))
 }
 
-// configurations is Configurations with templates that may serve other sizes too.
+// configurations is Configurations with templates for all sizes.
 func (s Space) configurations(r tasks.Request, by *templates) []Configuration {
 	var all []Configuration
 	seen := map[string]bool{}
@@ -53,7 +53,7 @@ func (s Space) configurations(r tasks.Request, by *templates) []Configuration {
 	return s.withRival(all, r, by.topology, s.Rule(r, by.topology))
 }
 
-// dropDear leaves out what is too dear on the space's machine.
+// dropDear leaves out plans that are too dear on the space's machine.
 func (s Space) dropDear(all []Configuration, r tasks.Request, t *levels.Topology) []Configuration {
 	var plans []tasks.Plan
 	var at []int
@@ -68,9 +68,9 @@ func (s Space) dropDear(all []Configuration, r tasks.Request, t *levels.Topology
 	return all
 }
 
-// withRival lets a plan compete that the lists may not have, or the heuristics leave out.
+// withRival lets a plan compete even if the lists lack it, or the heuristics leave it out.
 func (s Space) withRival(all []Configuration, r tasks.Request, t *levels.Topology, p tasks.Plan) []Configuration {
-	if _, err := rule.Fits(r, t, p, s.Registry); err != nil {
+	if _, err := builtin.Fits(r, t, p, s.Registry); err != nil {
 		return all
 	}
 	i := slices.IndexFunc(all, func(c Configuration) bool { return c.Plan.Equal(p) })
@@ -81,7 +81,7 @@ func (s Space) withRival(all []Configuration, r tasks.Request, t *levels.Topolog
 	return all
 }
 
-// Plans lists the configurations that are to be measured.
+// Plans lists the configurations to measure.
 func (s Space) Plans(r tasks.Request, t *levels.Topology) []tasks.Plan {
 	var plans []tasks.Plan
 	for _, c := range s.Configurations(r, t) {
@@ -92,7 +92,7 @@ func (s Space) Plans(r tasks.Request, t *levels.Topology) []tasks.Plan {
 	return plans
 }
 
-// Rejections counts configurations that are not measured, by reason.
+// Rejections counts rejected configurations by reason.
 func Rejections(all []Configuration) map[string]int {
 	counts := map[string]int{}
 	for _, c := range all {
@@ -135,7 +135,7 @@ type templates struct {
 	known    map[templateKey][]template
 }
 
-// templateKey is what templates depend on.
+// templateKey is a kind of request with a shape: templates depend on both.
 type templateKey struct {
 	request tasks.Request // without elements
 	shape   tasks.Shape
@@ -167,18 +167,18 @@ func (t *templates) forShape(r tasks.Request, shape tasks.Shape) []template {
 
 func (t *templates) make(r tasks.Request, shape tasks.Shape) (all []template) {
 	whole := tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1}
-	bare, err := rule.Outline(r, t.topology, whole)
+	bare, err := builtin.Outline(r, t.topology, whole)
 	if err != nil {
 		return []template{{plan: t.space.Plan.Over(tasks.Plan{Shape: shape}), refused: err}}
 	}
 	outline := bare // of a plan with the space's order
 	if whole.Order = t.space.Plan.Order; whole.Order != 0 {
-		outline, err = rule.Outline(r, t.topology, whole)
+		outline, err = builtin.Outline(r, t.topology, whole)
 	}
 	seen := map[string]bool{}
 	for _, inner := range or(t.space.Inners, DefaultInners) {
 		for _, base := range (plans.Combinations{Registry: t.space.allowedSubmodules(), Inner: inner}).On(bare, tasks.Plan{Shape: shape}) {
-			for _, p := range append([]tasks.Plan{base}, t.space.variantsOf(bare, base)...) {
+			for _, p := range append([]tasks.Plan{base}, plans.Variants(bare, base, t.space.Registry, t.space.Numbers, t.space.Inners == nil)...) {
 				p = t.space.Plan.Over(p)
 				if text := p.String(); !seen[text] {
 					seen[text] = true

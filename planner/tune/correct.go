@@ -17,12 +17,12 @@ func (p *predictor) learnFromRaces() {
 		return
 	}
 	for i, r := range p.requests {
-		for text, m := range p.measuredPlans(i) {
-			at := slices.IndexFunc(p.plans[i], func(c composed) bool { return m.Turns > 0 && c.plan.String() == text })
-			if at < 0 {
+		for k := range p.plans[i] {
+			c := &p.plans[i][k]
+			m := p.known[c.key]
+			if m.Turns == 0 {
 				continue
 			}
-			c := &p.plans[i][at]
 			ns, known := p.priceByUnits(c)
 			if !known || !(ns > 0) {
 				continue
@@ -38,7 +38,7 @@ func (p *predictor) learnFromRaces() {
 }
 
 // classCorrection returns by how much a plan's class was measured to take longer than predicted,
-// with the nearest size that ran.
+// with the nearest size in a race.
 func (p *predictor) classCorrection(i int, c *composed) float64 {
 	for _, of := range []int32{c.class, c.family} {
 		if ratio, _ := meanRatioNear(p.fixes[of], p.requests[i].Bytes()); ratio > 0 {
@@ -48,8 +48,8 @@ func (p *predictor) classCorrection(i int, c *composed) float64 {
 	return 1
 }
 
-// meanRatioNear returns the mean ratio of what ran with the nearest size. far is the factor between
-// that size and bytes. 0: nothing ran.
+// meanRatioNear returns the mean ratio of the plans in races of the nearest size. far is the factor
+// between that size and bytes. 0: nothing ran.
 func meanRatioNear(all []fix, bytes int64) (ratio, far float64) {
 	n := 0.0
 	for _, f := range all {
@@ -66,19 +66,19 @@ func meanRatioNear(all []fix, bytes int64) (ratio, far float64) {
 	return math.Exp(ratio / n), far
 }
 
-// nearby is the largest factor between a measured size and another one for which it counts.
-const nearby = 6
+// nearFactor is the largest factor between a measured size and another one under its influence.
+const nearFactor = 6
 
-// doubtShare is the share by which a prediction may be off.
+// doubtShare is the largest error of a prediction, as a share.
 func (p *predictor) doubtShare(i int, c *composed) float64 {
-	if ratio, far := meanRatioNear(p.fixes[c.class], p.requests[i].Bytes()); ratio > 0 && far <= nearby {
+	if ratio, far := meanRatioNear(p.fixes[c.class], p.requests[i].Bytes()); ratio > 0 && far <= nearFactor {
 		return corrected
 	}
 	return doubt
 }
 
-// uncertainRaces lists races: of each collective one request at a time, as each race may tell
-// what others would show.
+// uncertainRaces lists races: of each collective one request at a time, as each race may answer
+// for others.
 func (p *predictor) uncertainRaces() (all []work) {
 	if p.raceWhen == RacesNever {
 		return nil
@@ -102,7 +102,7 @@ func (p *predictor) uncertainRaces() (all []work) {
 	return all
 }
 
-// spreadOver lists the numbers below n, so that each beginning of the list is spread over all:
+// spreadOver lists the numbers below n. Each beginning of the list is spread over all:
 // the middle, the quarters, and so on.
 func spreadOver(n int) (all []int) {
 	seen := make([]bool, n)
@@ -124,8 +124,8 @@ func spreadOver(n int) (all []int) {
 	return all
 }
 
-// rivalPlans lists the plans whose predictions overlap that of the best, one of each class. After a race
-// it is the fastest one there, with those predicted to be faster now.
+// rivalPlans lists plans with predictions that overlap the best one's, one of each class. After a race it
+// is the fastest one there, with those predicted to be faster now.
 func (p *predictor) rivalPlans(i int) (rivals []tasks.Plan) {
 	all := p.fastestPlans(i)
 	if len(all) == 0 {

@@ -1,5 +1,5 @@
 // Package tune searches for fast plans by measuring them on a communicator, and writes
-// what it finds to a decision table of package table.
+// its findings to a decision table of package table.
 //
 // It never chooses the plan of a collective: package planner does, by the table. All ranks
 // make the same calls and come to the same table.

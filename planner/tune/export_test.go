@@ -2,7 +2,7 @@ package tune
 
 import (
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -10,7 +10,7 @@ import (
 func (s Space) Pruned(r tasks.Request, t *levels.Topology, p tasks.Plan) string {
 	s.Heuristics = true
 	one := template{plan: p}
-	one.outline, one.refused = rule.Fits(r, t, p, s.Registry)
+	one.outline, one.refused = builtin.Fits(r, t, p, s.Registry)
 	return s.whyRejected(r, t, p, &one)
 }
 

@@ -3,12 +3,13 @@ package tune
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/tierflow/tierflow/planner/table"
 )
 
-// Fleet searches by method [Learn] for several machines that are parts of one. What a measurement
-// on one machine tells counts for others, and machines in different racks are measured at one time.
+// Fleet searches by method [Learn] for several machines that are parts of one. A measurement
+// on one machine counts for others too, and machines in different racks are measured at one time.
 type Fleet struct {
 	Search // of all ranks: Topology is theirs, Method is not asked for
 
@@ -17,8 +18,8 @@ type Fleet struct {
 
 	learned *learning
 	members []*member
-	held    *job // that did not fit beside the last ones
-	passed  int  // lessons that had their turn
+	held    *job // it did not fit beside the last ones
+	turn    int  // turns of lessons
 	batches int  // measured so far
 }
 
@@ -31,8 +32,8 @@ type member struct {
 // Batches returns how many times something was measured: on one machine, or on several at one time.
 func (f *Fleet) Batches() int { return f.batches }
 
-// Run measures what Table doesn't have yet and returns it with the entries that follow, as
-// [Search.Run] does.
+// Run makes the measurements that Table lacks and returns it with the entries from them, as [Search.Run]
+// does.
 func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 	if err := f.check(ctx, m != nil); err != nil {
 		return f.Table, err
@@ -42,34 +43,13 @@ func (f *Fleet) Run(ctx context.Context, m PartMeter) (*table.Table, error) {
 		return f.Table, err
 	}
 	places := NewSlots(f.Topology)
-	for saved := 0; ; {
+	return f.Table, f.measureAll(ctx, alone, f.decide, func() (left int, measure func() error) {
 		jobs, parts := f.batch(places)
-		if len(jobs) == 0 {
-			break
-		}
-		f.tell(len(jobs))
-		err := f.goesOn(ctx, false)
-		if err == nil {
-			if err = f.measure(ctx, m, jobs, parts); err != nil && alone && isEnd(err) {
-				err = f.errInterrupted()
-			}
-		}
-		if errors.Is(err, ErrInterrupted) {
-			f.decide()
-		}
-		if err != nil {
-			return f.Table, err
-		}
-		if err := f.saveSince(&saved, f.decide); err != nil {
-			return f.Table, err
-		}
-	}
-	f.tell(0)
-	f.decide()
-	return f.Table, nil
+		return len(jobs), func() error { return f.measure(ctx, m, jobs, parts) }
+	})
 }
 
-// begin lists what could be measured on each machine. Alone it ends with ctx, too.
+// begin lists the configurations of each machine. Alone it ends with ctx, too.
 func (f *Fleet) begin(ctx context.Context, alone bool) error {
 	if f.Table == nil {
 		f.Table = &table.Table{Version: table.Version}
@@ -102,7 +82,7 @@ func (f *Fleet) begin(ctx context.Context, alone bool) error {
 	return nil
 }
 
-// batch returns what is measured next, at one time: all that fits beside each other, in the order of
+// batch returns the next measurements at one time: all that fit beside each other, in the order of
 // the learners' questions.
 func (f *Fleet) batch(places *Slots) (jobs []job, parts []Part) {
 	places.Clear()
@@ -124,11 +104,11 @@ func (f *Fleet) batch(places *Slots) (jobs []job, parts []Part) {
 	}
 }
 
-// take returns the next job of the lessons, which take turns; nil: there is none.
+// take returns the next job of the lessons in turns; nil: there is none.
 func (f *Fleet) take() *job {
 	for range f.learned.lessons {
-		one := f.learned.lessons[f.passed%len(f.learned.lessons)]
-		f.passed++
+		one := f.learned.lessons[f.turn%len(f.learned.lessons)]
+		f.turn++
 		if j, ok := f.learned.take(one); ok {
 			return &j
 		}
@@ -136,13 +116,9 @@ func (f *Fleet) take() *job {
 	return nil
 }
 
+// memberOf returns the machine of a job.
 func (f *Fleet) memberOf(j *job) *member {
-	for _, m := range f.members {
-		if m.knowledge == j.of {
-			return m
-		}
-	}
-	panic("tune: a job of no machine") // jobs are of members' knowledge
+	return f.members[slices.IndexFunc(f.members, func(m *member) bool { return m.knowledge == j.of })]
 }
 
 // measure makes the measurements of a batch, and tells the learners.
@@ -164,15 +140,8 @@ func (f *Fleet) measure(ctx context.Context, m PartMeter, jobs []job, parts []Pa
 	return nil
 }
 
-// tell tells of the progress.
-func (f *Fleet) tell(next int) {
-	if f.Progress != nil {
-		f.Progress(f.done, f.done+next)
-	}
-}
-
-// decide writes the entries of all machines. In a second turn each has the times of plans that are
-// good on others.
+// decide writes the entries of all machines. In a second turn each has the times of good plans
+// from others.
 func (f *Fleet) decide() {
 	rejected := table.Counts{}
 	for _, m := range f.members {

@@ -161,10 +161,7 @@ func TestRankParts(t *testing.T) {
 	defer cancel()
 	bcast := tasktest.Requests("bcast", 4<<10)[0]
 	plan := func(text string) tasks.Plan {
-		p, err := tasks.ParsePlan(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, text)
 		return p
 	}
 	flat := plan("shape=flat,fs=all,w=1,ib=adapt/binomial,wb=adapt/binomial")

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -32,7 +32,7 @@ func TestViolations(t *testing.T) {
 		{50, 80, 190, 250, []string{"slower than reduce and bcast"}},
 		{50, 80, 135, 230, nil}, // the intervals touch
 	} {
-		made := parse(t, fmt.Sprintf(suspicious, test.bcast, test.bcastHigh, test.low, test.flat))
+		made := tabletest.Parse(t, fmt.Sprintf(suspicious, test.bcast, test.bcastHigh, test.low, test.flat))
 		all := tune.Violations(made)
 		for i, v := range all {
 			if i >= len(test.want) || !strings.HasPrefix(v.String(), test.want[i]) {
@@ -47,11 +47,8 @@ func TestViolations(t *testing.T) {
 
 // Measuring again replaces what was disturbed, on the machine that there is only.
 func TestRemeasure(t *testing.T) {
-	made := parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205))
-	on, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := tabletest.Parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205))
+	on := tasktest.Topology(t, "2x2")
 	like := func(coll tasks.Collective, bytes int64) (tasks.Request, error) {
 		return tasktest.Requests(coll.String(), bytes)[0], nil
 	}
@@ -63,21 +60,15 @@ func TestRemeasure(t *testing.T) {
 	if all := tune.Violations(made); len(all) > 0 {
 		t.Errorf("still %v", all)
 	}
-	three, err := levels.Parse("3x2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if n, err := tune.Remeasure(t.Context(), f, parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)), three, "", stats.Stop{}, like); n != 0 || err != nil {
+	three := tasktest.Topology(t, "3x2")
+	if n, err := tune.Remeasure(t.Context(), f, tabletest.Parse(t, fmt.Sprintf(suspicious, 50, 60, 190, 205)), three, "", stats.Stop{}, like); n != 0 || err != nil {
 		t.Errorf("on another machine %d entries were measured, %v", n, err)
 	}
 }
 
 // Consider lists every plan of the space once, with what is known of it.
 func TestConsider(t *testing.T) {
-	on, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "2x2")
 	r := tasktest.Requests("allreduce", 5000)[0]
 	e, err := tune.Consider(r, on, &planner.Options{Table: recordedFile}, tune.Space{})
 	if err != nil {

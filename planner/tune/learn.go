@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Learn measures few configurations, and learns from each of them what others take.
+// Learn measures few configurations, and learns the times of others from each of them.
 var Learn = &Method{
 	name: "learn",
 	about: `learns from each measurement what other plans and sizes take,
@@ -23,9 +23,9 @@ when little is hoped to be gained by more`,
 	begin: func(k *knowledge) strategy { return &learningOn{learning: newLearning(k), on: k} },
 }
 
-// learning is what [Learn] knows of some machines: a learner for each collective. Measured first
-// are the built-in rule's plans, so that every size has a time, and last what would be chosen and
-// what may be much faster than that, see [learn.Learner.Doubt].
+// learning is the knowledge of [Learn] about some machines: a learner for each collective. Measured
+// first are the built-in rule's plans, for a time of every size, and last the plans to be chosen and
+// those with a chance to be much faster, see [learn.Learner.Doubt].
 type learning struct {
 	options learn.Options
 	tell    func(text string) // nil: nobody wants to hear
@@ -34,17 +34,17 @@ type learning struct {
 	rng     *rand.Rand
 }
 
-// lesson is what is learned of one collective.
+// lesson is the learning about one collective.
 type lesson struct {
 	learner *learn.Learner
 	coder   *learn.Coder
 	choices []choice
 	points  []arm           // by the learner's point
 	at      map[pointOn]int // points
-	listed  []job           // to be measured, whatever comes out of others
-	open    int             // jobs that have no answer yet
+	listed  []job           // to be measured in any case
+	open    int             // jobs without an answer yet
 	ruled   bool            // the rule's plans were listed
-	check   int             // rounds in which choices were listed
+	check   int             // rounds of doubtful choices
 }
 
 // choice is a request on a machine.
@@ -65,7 +65,7 @@ type pointOn struct {
 	key string // see pointKey
 }
 
-// job is a measurement that is asked for.
+// job is a measurement to make.
 type job struct {
 	of      *knowledge
 	lesson  *lesson
@@ -77,11 +77,11 @@ type job struct {
 	prior   float64 // ns, if it is odd
 }
 
-// MostChecks bounds how often the choices of a collective that are in doubt are measured.
-// A choice that turns out slow makes place for another one.
+// MostChecks bounds the rounds of measurements of doubtful choices of a collective. A choice that turns
+// out slow makes place for another one.
 const MostChecks = 4
 
-// newLearning begins to learn on machines, whose searches have the same options.
+// newLearning begins to learn on machines with equal options of their searches.
 func newLearning(machines ...*knowledge) *learning {
 	l := &learning{options: machines[0].learn, tell: machines[0].learning, rng: rand.New(rand.NewPCG(machines[0].learn.Seed, 4))}
 	by := map[tasks.Collective]*lesson{}
@@ -101,7 +101,7 @@ func newLearning(machines ...*knowledge) *learning {
 	return l
 }
 
-// checkRequests refuses blocks that differ, whose plans' thresholds it doesn't know.
+// checkRequests refuses blocks that differ: it doesn't know their plans' thresholds.
 func (l *learning) checkRequests() error {
 	for _, one := range l.lessons {
 		if slices.ContainsFunc(one.choices, func(c choice) bool { return c.of.requests[c.request].Differ() }) {
@@ -111,7 +111,7 @@ func (l *learning) checkRequests() error {
 	return nil
 }
 
-// prepare lists a lesson's points, and tells its learner what is known of them.
+// prepare lists a lesson's points, and tells its learner the known times.
 func (one *lesson) prepare(o learn.Options) {
 	var plans []tasks.Plan
 	for _, c := range one.choices {
@@ -148,8 +148,7 @@ func (one *lesson) features(on *knowledge, r tasks.Request, p tasks.Plan) []floa
 	return one.coder.Features(nodes, (on.topology.Size()+nodes-1)/nodes, r.Bytes(), p)
 }
 
-// pricedMachine returns the one whose prices are priors: the space's, or one that nobody has
-// measured.
+// pricedMachine returns the machine for priors: the space's, or an assumed one.
 func (k *knowledge) pricedMachine() *machine.Machine {
 	if k.space.Machine != nil {
 		return k.space.Machine
@@ -157,8 +156,8 @@ func (k *knowledge) pricedMachine() *machine.Machine {
 	return machine.Assumed()
 }
 
-// priors returns what the candidates of request i cost, ns. What has no price costs what is like
-// it, or else the geometric mean of all.
+// priors returns the prices of the candidates of request i, ns. A plan without a price costs as much as
+// one like it, or else the geometric mean of all.
 func (k *knowledge) priors(i int) []float64 {
 	ns := make([]float64, len(k.candidates[i]))
 	p, err := price.New(k.pricedMachine(), k.topology, k.requests[i], k.space.Registry)
@@ -196,8 +195,8 @@ func (l *learning) take(one *lesson) (j job, ok bool) {
 	return j, true
 }
 
-// list lists what to measure next of a lesson: the rule's plans, then the learner's questions, and
-// in the end what would be chosen.
+// list lists the next measurements of a lesson: the rule's plans, then the learner's questions, and in
+// the end the plans to be chosen.
 func (l *learning) list(one *lesson) {
 	if !one.ruled {
 		one.ruled = true
@@ -217,7 +216,7 @@ func (l *learning) list(one *lesson) {
 		}
 	}
 	if one.open > 0 {
-		return // their answers may change what would be chosen
+		return // their answers may change the choice
 	}
 	one.learner.Train()
 	for ; one.check < MostChecks && len(one.listed) == 0; one.check++ {
@@ -239,7 +238,7 @@ func (one *lesson) want(at int, usual bool) {
 	}
 }
 
-// hear tells learners what came out of jobs.
+// hear tells learners the outcome of jobs.
 func (l *learning) hear(jobs []job) {
 	for _, j := range jobs {
 		one := j.lesson
@@ -259,7 +258,7 @@ func (l *learning) hear(jobs []job) {
 	}
 }
 
-// ask returns the measurement that a learner asks for, and tells whoever wants to hear.
+// ask returns the measurement a learner asks for, and tells it to [Search.Learning].
 func (l *learning) ask(one *lesson, next learn.Next) job {
 	a := one.points[next.At]
 	j := job{of: a.of, lesson: one, request: a.of.requests[a.request], plan: a.plan, at: next.At}
@@ -305,18 +304,18 @@ func (l *learning) resize(j job) job {
 	return j
 }
 
-// unseen times the fastest measured plan's time is the least that another plan is given: what
-// is only thought to be faster is not chosen.
-const unseen = 1.01
+// leastUnmeasured times the fastest measured plan's time is the least estimate for others: no plan is
+// chosen by a mere prediction.
+const leastUnmeasured = 1.01
 
-// learningOn is the strategy of one of the machines that are learned.
+// learningOn is the strategy of one of the machines.
 type learningOn struct {
 	*learning
 	on      *knowledge
-	pending []job // that next has listed
+	pending []job // from the last call of next
 }
 
-// next lists measurements of each collective that is not learned yet.
+// next lists measurements of each collective without enough of them.
 func (l *learningOn) next() (all []work) {
 	l.hear(l.pending)
 	l.pending = nil
@@ -341,14 +340,14 @@ func (l *learningOn) estimate(i int, plan tasks.Plan) (c table.Candidate, ok boo
 		if at, there := one.at[point]; there {
 			c.NS, c.From = one.learner.Predict(at), table.FromPredicted
 			known := c.NS > 0
-			c.NS = max(c.NS, unseen*one.learner.Least(at))
+			c.NS = max(c.NS, leastUnmeasured*one.learner.Least(at))
 			return c, known
 		}
 	}
 	return c, false
 }
 
-// geometricMean is that of numbers above 0; 0 if there are none.
+// geometricMean returns the geometric mean of numbers above 0; 0 if there are none.
 func geometricMean(all []float64) float64 {
 	sum := 0.0
 	for _, x := range all {

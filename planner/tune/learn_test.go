@@ -12,10 +12,10 @@ import (
 
 	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/all"
-	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // slowdowns returns how many times as long as the best plan what the entries choose takes.
@@ -30,10 +30,7 @@ func slowdowns(t *testing.T, s *tune.Search, f *fakeMeter, entries []table.Entry
 		if at < 0 {
 			t.Fatalf("no entry for %v", r)
 		}
-		p, err := tasks.ParsePlan(entries[at].Candidates[0].Plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, entries[at].Candidates[0].Plan)
 		all = append(all, f.time(r, p)/best)
 	}
 	return all
@@ -129,14 +126,7 @@ func TestLearnResumes(t *testing.T) {
 	if !errors.Is(err, tune.ErrInterrupted) || len(part.Entries) == 0 {
 		t.Fatalf("%v: %d entries", err, len(part.Entries))
 	}
-	data, err := part.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	again, err := table.Parse("part", data, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	again, _ := tabletest.RoundTrip(t, part)
 	if made, after, err := run(1<<30, again); err != nil || before+after > 2*count || len(made.Entries) != len(one.Entries) {
 		t.Errorf("%v: %d measurements, then %d; at once %d; %d entries", err, before, after, count, len(made.Entries))
 	}

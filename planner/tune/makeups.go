@@ -6,41 +6,41 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// unit is a [costs.Unit] of any segment size: tasks that some plans have in common.
+// unit is a [costs.Unit] of any segment size: tasks in common to some plans.
 type unit struct {
 	costs.Unit // as the first plan has it
 	curve      *costs.Curve
-	base       *unit                     // without inner segments, with the largest window; nil: it is that itself
+	base       *unit                     // without inner segments, with the largest window; nil: the unit itself
 	users      map[int64]user            // by segment size, bytes: a plan to measure it with
 	sizes      []int64                   // of users, the smallest first
 	usual      bool                      // the built-in rule's plan of a request has it
-	near       float64                   // what the best plan that has it takes, times the best of its request; 0: unknown
-	asked      map[int64]bool            // sizes that were measured, or refused
-	messages   map[int64]bool            // sizes of messages for which plans have it, bytes
-	colls      map[tasks.Collective]bool // that have it
+	near       float64                   // time of the best plan with it by the best of its request; 0: unknown
+	asked      map[int64]bool            // measured or refused sizes
+	messages   map[int64]bool            // sizes of messages of plans with it, bytes
+	colls      map[tasks.Collective]bool // of plans with it
 }
 
-// user is a request and a plan that have a unit.
+// user is a request and a plan with a unit.
 type user struct {
 	request int // index
 	plan    tasks.Plan
 	phases  []int
-	cut     int64 // segments that any plan cuts a message into; what more would show is of no use
+	cut     int64 // most segments of a message in any plan: more of them would tell nothing
 }
 
-// composed is a configuration of a request with what it is made of.
+// composed is a configuration of a request with its units.
 type composed struct {
 	plan   tasks.Plan
+	key    string // see pointKey
 	made   *made
 	cut    costs.Cut
-	class  int32 // plans that are corrected alike
-	family int32 // classes that are, where nothing is known of a class
+	class  int32 // plans corrected alike
+	family int32 // classes corrected alike, without knowledge about a class
 	shape  int32 // its collective and shape
-	outer  int32 // that with its algorithms between nodes
+	outer  int32 // the shape with its algorithms between nodes
 }
 
 // made is a makeup with the units of a search.
@@ -58,7 +58,7 @@ func (c *composed) unitsInUse() []*unit {
 	return append(c.made.singles[:len(c.made.singles):len(c.made.singles)], c.made.flows...)
 }
 
-// composeAll finds out what each configuration is made of. Those of blocks that differ are not taken apart.
+// composeAll finds the units of each configuration. Those of blocks that differ are not taken apart.
 func (p *predictor) composeAll() {
 	p.plans = make([][]composed, len(p.requests))
 	cache := map[string]*made{}
@@ -67,7 +67,7 @@ func (p *predictor) composeAll() {
 			if c.Rejected != "" || r.Differ() {
 				continue
 			}
-			one := composed{plan: c.Plan, cut: costs.CutOf(r, c.Plan)}
+			one := composed{plan: c.Plan, key: pointKey(r, c.Plan), cut: costs.CutOf(r, c.Plan)}
 			key := c.Plan
 			key.Segment = 0
 			if key.Shape == tasks.HanLockstep {
@@ -201,7 +201,7 @@ func baseKey(k costs.Key, s Space) costs.Key {
 	return k
 }
 
-// nearestSize is the size of users that is closest to some bytes, by factors.
+// nearestSize is the size of users closest to some bytes, by factors.
 func (u *unit) nearestSize(bytes int64) int64 {
 	return slices.MinFunc(u.sizes, func(a, b int64) int { return cmp.Compare(sizeFactor(a, bytes), sizeFactor(b, bytes)) })
 }
@@ -210,16 +210,4 @@ func (u *unit) nearestSize(bytes int64) int64 {
 func sizeFactor(a, b int64) float64 {
 	x, y := float64(max(a, 1)), float64(max(b, 1))
 	return max(x/y, y/x)
-}
-
-// measured returns what is known of a request by measuring, by plan.
-func (p *predictor) measuredPlans(i int) map[string]table.Measurement {
-	r := p.requests[i]
-	all := map[string]table.Measurement{}
-	for _, m := range p.known {
-		if m.Collective == r.Coll.String() && m.Bytes == r.MeanBytes() && m.Uneven == r.Uneven() {
-			all[m.Plan] = m
-		}
-	}
-	return all
 }

@@ -3,6 +3,7 @@ package tune
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/tierflow/tierflow/costs/derived"
@@ -12,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Models measures no size of any request: it estimates what a message takes in the context of
+// Models measures no size of any request: it estimates the time of a message in the context of
 // each algorithm, and prices all sizes and numbers of nodes by closed forms.
 var Models = &Method{
 	name:  "models",
@@ -30,20 +31,15 @@ var Models = &Method{
 // errNotModelled is the answer of Models without a model.
 var errNotModelled = errors.New("method models knows bcasts among nodes of one rank, or among the ranks of one node; none is asked for")
 
-var (
-	_ choosy     = (*models)(nil)
-	_ farsighted = (*models)(nil)
-)
-
 // models is the strategy of [Models].
 type models struct {
 	*knowledge
 	found   map[int64]*modelFindings // by the size of pieces
-	pieces  []int64                  // that are estimated, ascending
+	pieces  []int64                  // with experiments, ascending
 	largest int                      // request; -1: there is none
 }
 
-// modelFindings is what the experiments with one size of pieces have shown so far.
+// modelFindings is the outcome of the experiments with one size of pieces so far.
 type modelFindings struct {
 	derived.Parameters
 	estimation Estimation
@@ -93,7 +89,7 @@ func (m *models) addExperiments(n, most int64) {
 // isModelled reports whether all ranks of a topology are equally far from each other.
 func isModelled(t *levels.Topology) bool { return t.Nodes() == 1 || t.Nodes() == t.Size() }
 
-// checkRequests refuses requests of which none is modelled.
+// checkRequests refuses requests without a modelled one.
 func (m *models) checkRequests() error {
 	if m.largest < 0 {
 		return errNotModelled
@@ -160,8 +156,7 @@ func (m *models) priceBcast(r tasks.Request, p tasks.Plan, ranks int) (c table.C
 	return c, ok && c.NS > 0
 }
 
-// parametersFor returns the parameters of the largest pieces that are not larger than piece, or else of
-// the smallest.
+// parametersFor returns the parameters of the largest pieces up to piece, or else of the smallest.
 func (m *models) parametersFor(piece int64) *derived.Parameters {
 	at := m.pieces[0]
 	for _, n := range m.pieces {
@@ -184,10 +179,7 @@ func (m *models) entriesElsewhere() (all []table.Entry) {
 	}
 	for ranks := 2; ranks <= farNodes*size; ranks *= 2 {
 		for i, r := range m.requests {
-			e := table.Entry{Collective: r.Coll.String(), Levels: table.Sizes{}, Place: m.placeOf(r), Bytes: r.Bytes()}
-			for k, n := range m.sizes {
-				e.Levels[k] = n
-			}
+			e := table.Entry{Collective: r.Coll.String(), Levels: maps.Clone(m.sizes), Place: m.placeOf(r), Bytes: r.Bytes()}
 			e.Levels[symbol] = ranks
 			for _, c := range m.candidates[i] {
 				if one, ok := m.priceBcast(r, c.Plan, ranks); ok && c.Rejected == "" && ranks != size {

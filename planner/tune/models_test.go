@@ -11,15 +11,13 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // modelSearch tunes bcasts of some sizes by models on simulated nodes.
 func modelSearch(t *testing.T, topo string, requests ...tasks.Request) (*table.Table, error) {
 	t.Helper()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, topo)
 	made := &table.Table{Version: table.Version, Provenance: table.Provenance{Simulated: "assumed"}}
 	s := tune.Search{Topology: on, Requests: requests, Space: tune.Space{Registry: all.Submodules()}, Method: tune.Models, Table: made}
 	return s.Run(t.Context(), tune.NewSimulatedMeter(on, machine.Assumed(), all.Submodules()))

@@ -12,28 +12,28 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// predictor chooses the measurements of the tasks methods where races are not always run.
-// It measures tasks by themselves ([costs.Makeup]), and prices all plans and sizes by that:
+// predictor chooses the measurements of the tasks methods. It measures tasks by themselves
+// ([costs.Makeup]), and prices all plans and sizes by them:
 //
 //   - Blocks that differ are measured as they are, all plans, and the fastest then in turns: their
 //     flat exchanges have one task only.
 //   - First each task on two sizes of segments, and the pace of each level on one, for the
 //     largest window and without inner segments. Other windows and inner segments follow
-//     where that is not far from the best plan of some request.
-//   - Then all tasks of a plan together, one plan of each shape: that they wake each other
-//     and share processors corrects all plans of the shape.
-//   - Then the sizes between, where a plan with the task is near the best of a request:
-//     the middle of two that were measured, until a middle lies on the line between them.
-//   - Then races, unless there are none: of requests where plans of different kinds are
-//     predicted to take about as long. A race corrects the predictions of all plans of the
-//     kinds that ran, also for sizes around.
+//     if these are not far from the best plan of some request.
+//   - Then all tasks of a plan together, one plan of each shape: they wake each other
+//     and share processors. This corrects all plans of the shape.
+//   - Then the sizes between, if a plan with the task is near the best of a request: the
+//     middle of two measured ones, until a middle lies on the line between them.
+//   - Then races, unless there are none: of requests with plans of different kinds and
+//     about equal predictions. A race corrects the predictions of all plans of its kinds,
+//     also for sizes around.
 //
 // All ranks decide alike, as a meter gives them the same results.
 type predictor struct {
 	*knowledge
 	thrift
 	plans   [][]composed // by request
-	units   []*unit      // in the order in which plans have them
+	units   []*unit      // in the order of the plans
 	byKey   map[costs.Key]*unit
 	numbers map[string]int32       // of classes and families
 	fixes   map[int32][]fix        // by class or family
@@ -41,29 +41,27 @@ type predictor struct {
 	best    []float64              // predicted, by request, ns
 }
 
-var _ fastest = (*predictor)(nil)
-
-// thrift says what a method doesn't measure.
+// thrift limits the measurements of a method.
 type thrift struct {
 	far    float64 // times the best is not worth looking around
 	racers int     // of each request, at most
 	close  float64 // times the best predicted: its tasks are measured closely
 }
 
-// fix is what a race showed of a class of plans.
+// fix is the outcome of a race for a class of plans.
 type fix struct {
 	bytes int64
 	ratio float64 // measured / predicted
 }
 
-// Sizes that are measured first, bytes.
+// Sizes of the first measurements, bytes.
 const (
 	firstSingle = 64 << 10
 	firstFlow   = 128 << 10
 )
 
-// onCurve is the share of a time by which it may be off the line between its neighbours.
-const onCurve = 0.05
+// curveTolerance is the largest distance of a time from the line between its neighbours, as a share.
+const curveTolerance = 0.05
 
 var _ fastest = (*predictor)(nil)
 
@@ -80,7 +78,7 @@ func newPredictor(k *knowledge, t thrift) *predictor {
 	return p
 }
 
-// next lists what to measure next; nothing is the end.
+// next lists the next measurements; none: it is the end.
 func (p *predictor) next() []work {
 	for _, stage := range []func() []work{p.unevenBlocks, p.unevenRaces, p.firstSizes, p.otherSizes, p.inPlace, p.sizesBetween, p.uncertainRaces} {
 		if all := stage(); len(all) > 0 {
@@ -90,8 +88,8 @@ func (p *predictor) next() []work {
 	return nil
 }
 
-// unevenRaces lists, of each request whose blocks differ, a race of the fastest plans near the best with the
-// built-in rule's.
+// unevenRaces lists, for each request with blocks that differ, a race of the fastest plans near the best
+// with the built-in rule's.
 func (p *predictor) unevenRaces() (all []work) {
 	for i, r := range p.requests {
 		if !r.Differ() || p.raceWhen == RacesNever {
@@ -114,7 +112,7 @@ func (p *predictor) unevenRaces() (all []work) {
 	return all
 }
 
-// firstSizes lists the first sizes of the rule's units, and of those that others are compared with.
+// firstSizes lists the first sizes of the rule's units, and of base units.
 func (p *predictor) firstSizes() (all []work) {
 	for _, u := range p.units {
 		if u.base == nil || u.usual {
@@ -124,7 +122,7 @@ func (p *predictor) firstSizes() (all []work) {
 	return all
 }
 
-// otherSizes lists the first sizes of units whose base is not far from the best.
+// otherSizes lists the first sizes of units with a base not far from the best.
 func (p *predictor) otherSizes() (all []work) {
 	p.predictAll()
 	for _, u := range p.units {
@@ -163,7 +161,7 @@ func (p *predictor) measureUnit(u *unit, bytes int64) []work {
 		return nil
 	}
 	segments := one.Segments(by.cut)
-	if one.Blocks > 1 { // that take long: more than any message has is of no use
+	if one.Blocks > 1 { // these take long: more than in any message tell nothing
 		segments = min(segments, by.cut)
 	}
 	all := p.unitWork(p.requests[by.request], by.plan, one, segments)
@@ -184,7 +182,7 @@ func (p *predictor) unitWork(r tasks.Request, q tasks.Plan, one costs.Unit, segm
 	}}
 }
 
-// predictAll predicts all plans, and notes what is best and how near to it units are.
+// predictAll predicts all plans, and notes the best times and how near to them units are.
 func (p *predictor) predictAll() {
 	p.findRatios()
 	p.learnFromRaces()
@@ -215,13 +213,13 @@ func (p *predictor) predictAll() {
 	}
 }
 
-// priceCorrected predicts what a plan takes with request i.
+// priceCorrected predicts the time of a plan with request i.
 func (p *predictor) priceCorrected(i int, c *composed) (float64, bool) {
 	ns, known := p.priceByUnits(c)
 	return ns * p.classCorrection(i, c), known && ns > 0
 }
 
-// priceByUnits is price without what races have shown.
+// priceByUnits is priceCorrected without the corrections of races.
 func (p *predictor) priceByUnits(c *composed) (float64, bool) {
 	x, each := c.made.priced, 0.0
 	fill, known := x.Fill(c.cut.Bytes)
@@ -235,9 +233,9 @@ func (p *predictor) priceByUnits(c *composed) (float64, bool) {
 	return c.cut.Time(fill, each), known
 }
 
-// ratioFor returns what a ratio says of a plan. That tasks hinder each other holds for all
-// algorithms. On a known machine, that they overlap holds for those that ran; for tables of
-// several machines it is taken of all alike, as times are compared between machines.
+// ratioFor returns a ratio as it holds for a plan. Tasks hinder each other with all algorithms. On a
+// known machine they overlap only with those that ran; for tables of several machines all overlap
+// alike, as times are compared between machines.
 func (p *predictor) ratioFor(j *jointRatios, c *composed, ratio float64) float64 {
 	if p.space.Machine != nil && c.outer != j.by.outer {
 		return max(ratio, 1)
@@ -245,7 +243,7 @@ func (p *predictor) ratioFor(j *jointRatios, c *composed, ratio float64) float64
 	return ratio
 }
 
-// sizesBetween lists sizes to measure of units that good plans have.
+// sizesBetween lists sizes to measure of units in good plans.
 func (p *predictor) sizesBetween() (all []work) {
 	p.predictAll()
 	for i := range p.requests {
@@ -264,23 +262,23 @@ func (p *predictor) sizesBetween() (all []work) {
 	return all
 }
 
-// roughly replaces [thrift.close] where segments of a single size were measured: they say
-// little of other sizes.
-const roughly = 1.5
+// roughClose replaces [thrift.close] if segments of a single size were measured: they tell little
+// of other sizes.
+const roughClose = 1.5
 
-// closeMargin times the best prediction is the most at which a plan is measured closely.
+// closeMargin times the best prediction is the most for a close measurement of a plan.
 func (p *predictor) closeMargin(c *composed) float64 {
 	if c.cut.Segments > 1 {
 		for _, u := range c.made.flows {
 			if sizes := u.curve.Sizes(); len(sizes) == 1 && sizes[0] != c.cut.Bytes {
-				return max(p.close, roughly)
+				return max(p.close, roughClose)
 			}
 		}
 	}
 	return p.close
 }
 
-// sizeWanted returns the size to measure next for a unit's time with some bytes; none if that is known
+// sizeWanted returns the size to measure next for a unit's time with some bytes; none if the time is known
 // well enough.
 func (u *unit) sizeWanted(bytes int64) (n int64, want bool) {
 	below, above := u.curve.Around(bytes)
@@ -309,30 +307,28 @@ func (u *unit) isStraight(below, above int64) bool {
 	all := u.curve.Sizes()
 	at := slices.Index(all, below)
 	for _, k := range []int{at, at + 1} {
-		if k > 0 && k+1 < len(all) && u.curve.Bend(all[k]) <= onCurve {
+		if k > 0 && k+1 < len(all) && u.curve.Bend(all[k]) <= curveTolerance {
 			return true
 		}
 	}
 	return false
 }
 
-// estimate returns what is known of a plan for request i.
+// estimate returns the time of a plan for request i, measured or predicted.
 func (p *predictor) estimate(i int, q tasks.Plan) (table.Candidate, bool) {
 	if c, known := p.measuredTime(i, q); known {
 		return c, true
 	}
-	for k := range p.plans[i] {
-		if c := &p.plans[i][k]; c.plan.Equal(q) {
-			return p.candidate(i, c)
-		}
+	if c := p.find(i, q); c != nil {
+		return p.candidate(i, c)
 	}
 	return table.Candidate{}, false
 }
 
-// Shares by which predictions may be off.
+// Largest errors of predictions, as shares.
 const (
 	doubt     = 0.08
-	corrected = 0.03 // where a race around ran plans of the class
+	corrected = 0.03 // after a race with plans of the class
 )
 
 func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bool) {
@@ -343,11 +339,11 @@ func (p *predictor) candidate(i int, c *composed) (one table.Candidate, known bo
 	return one, known
 }
 
-// listed bounds the predicted plans of a request that are looked at in the end.
-const listed = 32
+// maxListed bounds the predicted plans of a request in [predictor.fastestPlans].
+const maxListed = 32
 
 // fastestPlans returns the measured plans of request i and the best predicted ones, the fastest
-// first. Among them is the best one that ignores nodes.
+// first. Among them is the best one without regard to nodes.
 func (p *predictor) fastestPlans(i int) (all []table.Candidate) {
 	type timed struct {
 		ns float64
@@ -360,23 +356,17 @@ func (p *predictor) fastestPlans(i int) (all []table.Candidate) {
 		}
 	}
 	slices.SortStableFunc(times, func(a, b timed) int { return cmp.Compare(a.ns, b.ns) })
-	seen := p.measuredPlans(i)
 	flat := false
 	for n, t := range times {
 		c := &p.plans[i][t.at]
 		first := c.plan.Shape.IsFlat() && !flat
-		if flat = flat || first; n >= listed && !first && len(seen) == 0 {
-			continue
-		}
-		text := c.plan.String()
-		if m, known := seen[text]; known {
-			all = append(all, table.Candidate{Plan: text, Parsed: c.plan, NS: m.NS, Low: m.Low, High: m.High, From: p.table.Origin()})
-			continue
-		}
-		if (n < listed || first) && !p.refused[pointKey(p.requests[i], c.plan)] {
-			if one, known := p.candidate(i, c); known {
-				all = append(all, one)
-			}
+		flat = flat || first
+		if _, measured := p.known[c.key]; measured {
+			one, _ := p.measuredTime(i, c.plan)
+			all = append(all, one)
+		} else if (n < maxListed || first) && !p.refused[c.key] {
+			one, _ := p.candidate(i, c)
+			all = append(all, one)
 		}
 	}
 	for _, text := range slices.Sorted(maps.Keys(p.wantedPlans(i))) {
@@ -390,6 +380,6 @@ func (p *predictor) fastestPlans(i int) (all []table.Candidate) {
 			}
 		}
 	}
-	slices.SortStableFunc(all, func(a, b table.Candidate) int { return cmp.Compare(a.NS, b.NS) })
+	slices.SortStableFunc(all, byTime)
 	return all
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -39,13 +39,7 @@ func TestPredictedTable(t *testing.T) {
 			for i := range tuned.Entries {
 				checkChoice(t, m, s, f, &tuned.Entries[i])
 			}
-			data, err := tuned.Encode()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := table.Parse("table", data, all.Submodules()); err != nil {
-				t.Errorf("%v, races %v: what was written can't be read: %v", m, when, err)
-			}
+			tabletest.RoundTrip(t, tuned)
 		}
 	}
 }

@@ -7,14 +7,14 @@ import (
 
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// dearRatio times the price of the cheapest plan is the most at which a plan is measured.
-// Prices are seldom further off than that, see the README of package priced.
+// dearRatio times the price of the cheapest plan is the highest price of a measured plan.
+// Prices are seldom further off, see the README of package priced.
 const dearRatio = 1.5
 
 // In an alltoall of over manyRanks ranks one simulation takes seconds, and most plans fill the
@@ -60,11 +60,11 @@ func (s Space) tooDear(plans []tasks.Plan, r tasks.Request, t *levels.Topology) 
 	return why
 }
 
-// priceLike prices the plan most like q that has a price, ns; 0: there is none. It is for
+// priceLike returns the price of the plan most like q, ns; 0: there is none. It is for
 // leaving q out, and too uncertain to leave others out.
 func priceLike(p *price.Pricer, q tasks.Plan, reg submodules.Registry) float64 {
 	if q.Shape == tasks.HanLockstep {
-		q.Shape = tasks.Han // which takes no longer
+		q.Shape = tasks.Han // it takes no longer
 	}
 	share := 1.0
 	for _, key := range q.Keys() {
@@ -82,14 +82,14 @@ func priceLike(p *price.Pricer, q tasks.Plan, reg submodules.Registry) float64 {
 	return one.NS * share
 }
 
-// cheapestPlan returns the plan that costs least on the space's machine. It may cut into segments
-// beside the space's lists. It is false if the rule's plan costs least, or the space was told
-// what to search.
+// cheapestPlan returns the cheapest plan on the space's machine. It may cut into segments
+// beside the space's lists. It is false if the rule's plan costs least, or the space restricts
+// the search.
 func (s Space) cheapestPlan(r tasks.Request, t *levels.Topology) (p tasks.Plan, known bool) {
 	if s.Machine == nil || !s.Heuristics || len(s.Shapes) > 0 || len(s.Segments) > 0 || len(s.Submodules) > 0 || !s.Plan.Equal(tasks.Plan{}) {
 		return p, false
 	}
-	asked := rule.Ask(r, t)
+	asked := builtin.Ask(r, t)
 	ruled, _ := asked.Choose(tasks.Plan{})
 	c, err := priced.Choose(s.Machine, asked, ruled, s.Registry, priced.Exact)
 	if err != nil || c.Ruled || len(c.Plans) == 0 {

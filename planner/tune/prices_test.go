@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -14,10 +13,7 @@ import (
 // On a known machine prices leave out part of a large space, and never what the rule chooses.
 // Without heuristics they leave out nothing.
 func TestPricesLeaveOut(t *testing.T) {
-	on, err := levels.Parse("16x4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "16x4")
 	for _, coll := range []string{"bcast", "reduce", "allreduce", "allgather", "alltoall"} {
 		for _, r := range tasktest.Requests(coll, 64<<10) {
 			known := tune.Space{Registry: all.Submodules(), Heuristics: true, Machine: machine.Assumed()}

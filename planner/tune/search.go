@@ -27,7 +27,7 @@ type Search struct {
 	Races    RaceWhen      // of the tasks methods
 	Learn    learn.Options // of method learn
 	Stop     stats.Stop    // the same for every measurement
-	Table    *table.Table  // what is known already, of other machines or of an interrupted search; it is added to
+	Table    *table.Table  // known already, from other machines or an interrupted search; it grows
 	Keep     int           // candidates of each point besides the best flat one; 0: 3
 
 	// Interrupted is asked while measurements are listed, and before each one, if the
@@ -36,9 +36,9 @@ type Search struct {
 	// Progress hears before each measurement, and at the end, how many are done
 	// of how many.
 	Progress func(done, planned int)
-	// Doing hears before measurements of what kind they are, and how many.
+	// Doing hears before measurements their kind and number.
 	Doing func(kind string, n int)
-	// Learning hears before each measurement of method learn what is measured, and why.
+	// Learning hears before each measurement of method learn about it, with the reason.
 	Learning func(text string)
 	// Save gets the table from time to time.
 	Save func(*table.Table) error
@@ -46,16 +46,16 @@ type Search struct {
 	method    *Method
 	knowledge *knowledge
 	strategy  strategy
-	job       []work // what is to be measured next
+	job       []work // the next measurements
 	done      int    // measurements made
 }
 
-// ErrInterrupted is what Run returns, besides the table, when it ended early.
+// ErrInterrupted is the error of Run, besides the table, when it ended early.
 var ErrInterrupted = errors.New("interrupted: the table has what was measured until then")
 
-// Run measures what Table doesn't have yet and returns it with the entries that
-// follow. All ranks call it. Its error wraps [ErrInterrupted] if that was the
-// reason to end, and then the table is good. A meter that stands for all ranks is
+// Run makes the measurements that Table lacks and returns it with the entries from
+// them. All ranks call it. Its error wraps [ErrInterrupted] if it was
+// interrupted, and then the table is good. A meter that stands for all ranks is
 // interrupted by the end of ctx, too, in the middle of a measurement.
 func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 	if err := s.check(ctx, m != nil); err != nil {
@@ -70,33 +70,47 @@ func (s *Search) Run(ctx context.Context, m Meter) (*table.Table, error) {
 			return s.Table, err
 		}
 	}
-	for saved := 0; len(s.job) > 0; {
-		s.tell()
+	return s.Table, s.measureAll(ctx, alone, s.decide, func() (left int, measure func() error) {
+		return s.workLeft(), func() error {
+			err := s.measureFirst(ctx, m)
+			if err == nil && len(s.job) == 0 {
+				s.job = s.next()
+			}
+			return err
+		}
+	})
+}
+
+// measureAll makes measurements until none is left, and decides. It saves the table from time to time.
+// next returns how many are left, as far as it is known, and a function to make the first of them. Alone
+// the search ends with ctx, too.
+func (s *Search) measureAll(ctx context.Context, alone bool, decide func(), next func() (left int, measure func() error)) error {
+	for saved := 0; ; {
+		left, measure := next()
+		s.tell(left)
+		if left == 0 {
+			decide()
+			return nil
+		}
 		err := s.goesOn(ctx, false)
 		if err == nil {
-			if err = s.measureFirst(ctx, m); err != nil && alone && isEnd(err) {
+			if err = measure(); err != nil && alone && isEnd(err) {
 				err = s.errInterrupted()
 			}
 		}
 		if errors.Is(err, ErrInterrupted) {
-			s.decide()
+			decide()
 		}
 		if err != nil {
-			return s.Table, err
+			return err
 		}
-		if len(s.job) == 0 {
-			s.job = s.next()
-		}
-		if err := s.saveSince(&saved, s.decide); err != nil {
-			return s.Table, err
+		if err := s.saveSince(&saved, decide); err != nil {
+			return err
 		}
 	}
-	s.tell()
-	s.decide()
-	return s.Table, nil
 }
 
-// check complains of what a search can't do without.
+// check complains of a missing context, meter or topology.
 func (s *Search) check(ctx context.Context, metered bool) error {
 	switch {
 	case ctx == nil:
@@ -139,17 +153,17 @@ func (s *Search) goesOn(ctx context.Context, alone bool) error {
 	return err
 }
 
-// isEnd reports whether err says that a context has ended.
+// isEnd reports whether err is from the end of a context.
 func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// atOnce bounds the measurements that are made beside each other before a search is asked
+// atOnce bounds the measurements made beside each other before a search is asked
 // whether to go on.
 const atOnce = 64
 
-// measureFirst makes the first measurements of the job: one, or some where the meter can make
-// them beside each other. What fails stays in the job.
+// measureFirst makes the first measurements of the job: one, or some if the meter can make
+// them beside each other. A failed one stays in the job.
 func (s *Search) measureFirst(ctx context.Context, m Meter) error {
 	n := 1
 	side, ok := m.(sideways)
@@ -178,7 +192,7 @@ func (s *Search) measureFirst(ctx context.Context, m Meter) error {
 	var again []work
 	for i, err := range errs {
 		w := s.job[i]
-		// What a lowering refuses, it refuses on all ranks before anything runs.
+		// A lowering refuses a plan on all ranks, before anything runs.
 		if err != nil && !errors.Is(err, submodules.ErrUnsupported) {
 			again = append(again, w)
 			failed = cmp.Or(failed, fmt.Errorf("measure %v with %v: %w", w.request, w.plan, err))
@@ -193,13 +207,14 @@ func (s *Search) measureFirst(ctx context.Context, m Meter) error {
 	return failed
 }
 
-func (s *Search) tell() {
+// tell tells of the progress.
+func (s *Search) tell(left int) {
 	if s.Progress != nil {
-		s.Progress(s.done, s.done+s.workLeft())
+		s.Progress(s.done, s.done+left)
 	}
 }
 
-// workLeft returns the number of measurements still to make, as far as that is known.
+// workLeft returns the number of measurements still to make, as far as it is known.
 func (s *Search) workLeft() (n int) {
 	for i := range s.job {
 		n += s.job[i].count()
@@ -207,7 +222,7 @@ func (s *Search) workLeft() (n int) {
 	return n
 }
 
-// saveEvery measurements are made between two saves of the table: what is lost by a kill is
+// saveEvery measurements are made between two saves of the table: a kill costs
 // seconds of measuring.
 const saveEvery = 100
 
@@ -227,7 +242,7 @@ func (s *Search) Planned(ctx context.Context) (measurements, configurations int,
 	return s.workLeft(), configurations, nil
 }
 
-// planWork finds out what there is to measure first. It asks from time to time whether it goes on.
+// planWork lists the first measurements. It asks from time to time whether it goes on.
 func (s *Search) planWork(goesOn func() error) error {
 	if err := s.listWork(goesOn); err != nil {
 		return err
@@ -237,7 +252,7 @@ func (s *Search) planWork(goesOn func() error) error {
 	return nil
 }
 
-// listWork finds out what could be measured.
+// listWork lists the configurations.
 func (s *Search) listWork(goesOn func() error) error {
 	if s.Table == nil {
 		s.Table = &table.Table{Version: table.Version}
@@ -254,9 +269,9 @@ func (s *Search) listWork(goesOn func() error) error {
 }
 
 // next lists the next measurements. First come the needs of the built-in rule's plans: without
-// them no entry says what it saves. Then each beginning of the list is a fair sample of
-// the rest: a budget should not cut off one kind of plan, nor one of two sizes without
-// which the other says little. Nothing is tried twice.
+// them no entry tells its saving. Then each beginning of the list is a fair sample of
+// the rest: a budget should not cut off one kind of plan, nor one of two sizes that tell
+// little without each other. Nothing is tried twice.
 func (s *Search) next() []work {
 	var groups [][]work
 	for _, w := range s.strategy.next() {

@@ -1,7 +1,6 @@
 package tune_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,9 +13,11 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -26,10 +27,7 @@ var someSizes = []int64{64, 4 << 10, 48 << 10, 256 << 10, 1 << 20, 4 << 20}
 // newSearch is one over a small space on a topology.
 func newSearch(t testing.TB, topo string, m *tune.Method, colls string) (*tune.Search, *fakeMeter) {
 	t.Helper()
-	on, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, topo)
 	return &tune.Search{
 		Topology: on, Requests: tasktest.Requests(colls, someSizes...), Method: m,
 		Space: tune.Space{
@@ -61,17 +59,7 @@ func TestMethods(t *testing.T) {
 		for i := range tuned.Entries {
 			checkChoice(t, m, s, f, &tuned.Entries[i])
 		}
-		data, err := tuned.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := table.Parse("table", data, all.Submodules())
-		if err != nil {
-			t.Fatalf("%v: what was written can't be read: %v", m, err)
-		}
-		if twice, err := again.Encode(); err != nil || !bytes.Equal(data, twice) {
-			t.Errorf("%v: read and written again, the table differs (%v): %s", m, err, cmp.Diff(string(data), string(twice)))
-		}
+		tabletest.RoundTrip(t, tuned)
 	}
 	if !(made[tune.TasksPruned] < made[tune.Tasks] && 4*made[tune.Tasks] < made[tune.Exhaustive] &&
 		made[tune.ExhaustivePruned] < made[tune.Exhaustive] && 6*made[tune.TasksPruned] < made[tune.Exhaustive]) {
@@ -96,10 +84,7 @@ func checkChoice(t *testing.T, m *tune.Method, s *tune.Search, f *fakeMeter, e *
 			best = p.String()
 		}
 	}
-	chosen, err := tasks.ParsePlan(e.Candidates[0].Plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	chosen := tasktest.Plan(t, e.Candidates[0].Plan)
 	b, _ := tasks.ParsePlan(best)
 	if took, least := f.time(r, chosen), f.time(r, b); took > 1.02*least {
 		t.Errorf("%v chooses %v for %v, which takes %.0f ns; %v takes %.0f", m, chosen, r, took, b, least)
@@ -132,14 +117,8 @@ func TestResume(t *testing.T) {
 				t.Errorf("%v: the entry of %v has no time of the rule's plan %v", m, r, rule)
 			}
 		}
-		data, err := part.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
 		more, f := newSearch(t, "2x2", m, "bcast,reduce")
-		if more.Table, err = table.Parse("part", data, all.Submodules()); err != nil {
-			t.Fatal(err)
-		}
+		more.Table, _ = tabletest.RoundTrip(t, part)
 		planned, _, err := more.Planned(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -205,7 +184,7 @@ func TestSpace(t *testing.T) {
 			t.Errorf("%v: %d plans, %d with heuristics", coll, len(plans), len(pruned))
 		}
 		for i := 0; i < len(plans); i += 17 {
-			compileAll(t, r, s.Topology, plans[i])
+			submoduletest.Compile(t, r, s.Topology, plans[i], all.Submodules())
 		}
 	}
 	space := tune.Space{Registry: all.Submodules(), Plan: tasks.Plan{Shape: tasks.Flat}.Set("i", tasks.Choice{Submodule: "adapt", Algorithm: "chain"})}
@@ -218,10 +197,7 @@ func TestSpace(t *testing.T) {
 
 // What is pruned, and why, is counted.
 func TestHeuristics(t *testing.T) {
-	on, err := levels.Parse("6x20")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "6x20")
 	s := tune.Space{Registry: all.Submodules(), Segments: []int64{4 << 10, 1 << 20, tasks.Whole}, Heuristics: true}
 	for bytes, reasons := range map[int64][]string{
 		8 << 10:  {"message too small to cut", "segment too small for solo", "too few pieces to fill a chain", "messages inside a node"},
@@ -249,10 +225,7 @@ func TestHeuristics(t *testing.T) {
 // Exchanges of one level fill the wires both ways, so cutting them is left out; what other
 // levels or trees overlap with is not. Small shards are.
 func TestHeuristicsCutWhatOverlaps(t *testing.T) {
-	on, err := levels.Parse("6x20")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "6x20")
 	s := tune.Space{Registry: all.Submodules()}
 	for _, c := range []struct {
 		coll, plan, why string
@@ -266,10 +239,7 @@ func TestHeuristicsCutWhatOverlaps(t *testing.T) {
 		{"allreduce", "shape=lanes,fs=20KiB,w=2,iar=nbc/recdoubling,sag=sm/slots,srs=sm/slots", ""},
 		{"scan", "shape=flat,fs=all,w=1,ix=nbc/pairwise", "pruned, group too large for pairwise: 120 ranks"},
 	} {
-		p, err := tasks.ParsePlan(c.plan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := tasktest.Plan(t, c.plan)
 		why := s.Pruned(tasktest.Requests(c.coll, 4<<20)[0], on, p)
 		if c.why == "" && why != "" || !strings.HasPrefix(why, c.why) {
 			t.Errorf("%s %s: %q, want %q", c.coll, c.plan, why, c.why)
@@ -282,10 +252,7 @@ func TestHeuristicsLetRanksRead(t *testing.T) {
 	s := tune.Space{Registry: all.Submodules()}
 	read := 0
 	for _, spec := range []string{"2", "4", "16", "4x2", "3x4", "8x8", "64x2", "a:3,b:1"} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		for _, on := range []*levels.Topology{on, on.OneProcess()} {
 			for _, coll := range tasks.Requestable() {
 				for _, r := range tasktest.Requests(coll.String(), 64, 4<<10, 8<<10, 20<<10, 64<<10, 1<<20, 16<<20) {
@@ -305,15 +272,9 @@ func TestHeuristicsLetRanksRead(t *testing.T) {
 
 // Between goroutine ranks heuristics compete with segments that processes would copy.
 func TestHeuristicsAskForOneProcess(t *testing.T) {
-	on, err := levels.Parse("4")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4")
 	s := tune.Space{Registry: all.Submodules()}
-	p, err := tasks.ParsePlan("shape=han,fs=64KiB,w=2,sb=solo/linear")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, "shape=han,fs=64KiB,w=2,sb=solo/linear")
 	r := tasktest.Requests("bcast", 1<<20)[0]
 	if why := s.Pruned(r, on, p); !strings.Contains(why, "too small for solo: less than 512KiB") {
 		t.Errorf("processes: %q", why)

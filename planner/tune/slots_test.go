@@ -9,15 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // placed lists the first and the last rank of each place, up to the first machine that does not fit.
 func placed(t *testing.T, topo string, all ...Machine) (places []string) {
 	t.Helper()
-	whole, err := levels.Parse(topo)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := tasktest.Topology(t, topo)
 	s := NewSlots(whole)
 	for _, m := range all {
 		ranks := s.Place(m)

@@ -6,45 +6,45 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Space is the plans that a search looks at: every shape, cut into every segment
+// Space is the plans of a search: every shape, cut into every segment
 // size with every window, under every combination of submodules, algorithms and
-// inner segments for the levels, less what the restrictions of algorithms and
-// shapes forbid. The zero value of a list is its default.
+// inner segments for the levels, less plans forbidden by restrictions of algorithms
+// and shapes. The zero value of a list is its default.
 type Space struct {
 	Registry   submodules.Registry // to choose from
 	Shapes     []tasks.Shape       // nil: all
 	Submodules []string            // nil: all of Registry
 	Segments   []int64             // bytes, of each block if there are blocks; nil: [DefaultSegments]
 	Windows    []int               // nil: [DefaultWindows]
-	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners], and those that an algorithm adds
-	Numbers    []int               // of algorithms, 0 is the default; nil: that and those that an algorithm adds
-	Eagers     []int64             // bytes, of exchanges whose blocks differ, 0 is none; nil: [DefaultEagers]
-	Plan       tasks.Plan          // what it chooses is not searched
-	Heuristics bool                // leave out what rarely wins, see [Space.whyPruned]
-	Machine    *machine.Machine    // with Heuristics its prices tell what is not worth measuring; nil: it is not known
-	Around     []*levels.Topology  // machines that a table answers for by this one and others: what the built-in rule takes there competes
+	Inners     []int64             // bytes, 0 is none; nil: [DefaultInners], and those of an algorithm
+	Numbers    []int               // of algorithms, 0 is the default; nil: that and those of an algorithm
+	Eagers     []int64             // bytes, of exchanges with blocks that differ, 0 is none; nil: [DefaultEagers]
+	Plan       tasks.Plan          // its choices are not searched
+	Heuristics bool                // leave out plans that rarely win, see [Space.whyPruned]
+	Machine    *machine.Machine    // with Heuristics its prices leave plans out; nil: it is not known
+	Around     []*levels.Topology  // machines that get answers from this one's table and others: the built-in rule's plans there compete
 }
 
 // The default lists of a [Space]. A small segment costs messages, a large one
-// fills the pipeline late; between these lie the optima that HAN reports (figures
-// 4 and 7), and the sizes that the built-in rule cuts into.
+// fills the pipeline late; between these lie HAN's optima (figures 4 and 7), and
+// the sizes of the built-in rule.
 var (
-	DefaultSegments = []int64{rule.Packed(rule.ChainLeast), rule.Packed(32 << 10), rule.Packed(rule.ChainMost), rule.InsideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
+	DefaultSegments = []int64{builtin.Packed(builtin.ChainLeast), builtin.Packed(32 << 10), builtin.Packed(builtin.ChainMost), builtin.InsideSegment, 256 << 10, 512 << 10, 1 << 20, tasks.Whole}
 	DefaultWindows  = []int{2, 8}
 	DefaultInners   = []int64{0, 32 << 10}
 	DefaultEagers   = []int64{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, tasks.Whole}
 )
 
 // thresholdsOf lists plans like p with another eager=, if blocks differ and an algorithm heeds it. There
-// are thresholds up to the largest message, and one for all messages. They are of whole blocks, so plans
-// that cut have none.
+// are thresholds up to the largest message, and one for all messages. They are of whole blocks, so
+// cut plans have none.
 func (s Space) thresholdsOf(r tasks.Request, p tasks.Plan) (all []tasks.Plan) {
 	if r.Matrix.IsZero() || s.Plan.Eager != 0 || p.Segment < r.Bytes() || !s.heedsEager(p) {
 		return nil
@@ -67,45 +67,16 @@ func (s Space) heedsEager(p tasks.Plan) bool {
 	})
 }
 
-// variantsOf lists the plans that differ from p in the number or the inner segment of one kind's
-// algorithm. A number that is not below the ranks of a group changes nothing any more: all
-// are below the root then.
-func (s Space) variantsOf(g *tasks.Graph, p tasks.Plan) (all []tasks.Plan) {
-	for _, ph := range g.Phases {
-		c, ok := p.For(ph.Kind)
-		a, found := s.Registry.Algorithm(c)
-		if !ok || !found || c.N != 0 {
-			continue
-		}
-		for _, n := range or(s.Numbers, a.Number.Worth) {
-			if a.Number.Taken() && n > 0 && n < g.On.Widest(ph.Level) {
-				next := c
-				next.N = n
-				all = append(all, p.Set(ph.Kind.String(), next))
-			}
-		}
-		if s.Inners != nil || c.Inner != 0 {
-			continue
-		}
-		for _, inner := range a.Inners {
-			next := c
-			next.Inner = inner
-			all = append(all, p.Set(ph.Kind.String(), next))
-		}
-	}
-	return all
-}
-
 // Rule is the plan of the built-in rule for a request, in the words of the
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
-	p, _ := rule.Choose(r, t, s.Plan)
+	p, _ := builtin.Choose(r, t, s.Plan)
 	return s.namedPlan(s.Plan.Over(p), r, t)
 }
 
 // namedPlan says a plan in the words of the space's configurations.
 func (s Space) namedPlan(p tasks.Plan, r tasks.Request, t *levels.Topology) tasks.Plan {
-	return table.Canonical(s.Plan.Over(plans.Named(rule.Ask(r, t), p, s.Registry)), r.Bytes())
+	return table.Canonical(s.Plan.Over(plans.Named(builtin.Ask(r, t), p, s.Registry)), r.Bytes())
 }
 
 // cutPlans lists shapes, segments and windows, as the space's plan leaves them open.
@@ -124,7 +95,7 @@ func (s Space) cutPlans(r tasks.Request) (plans []tasks.Plan) {
 	return plans
 }
 
-// allowedSubmodules is the one to choose from, less what Submodules leaves out.
+// allowedSubmodules is the registry less submodules beside the list.
 func (s Space) allowedSubmodules() submodules.Registry {
 	if s.Submodules == nil {
 		return s.Registry
@@ -136,24 +107,24 @@ func (s Space) allowedSubmodules() submodules.Registry {
 
 // Limits of the heuristics.
 const (
-	soloBlock = 8 << 10 // rule.SoloFrom of an alltoall, whose blocks each rank reads once
+	soloBlock = 8 << 10 // builtin.SoloFrom of an alltoall: each rank reads its blocks once
 
 	leastShard = 1 << 10 // of a segment, bytes
 )
 
-// whyPruned is the heuristics, HAN's two (section III-C) and those that follow the
-// same reasoning: what is known of algorithms beforehand need not be measured.
+// whyPruned is the heuristics, HAN's two (section III-C) and others by the same
+// reasoning: known properties of algorithms need no measurement.
 //
 //   - solo only for segments of at least 512 KiB, in an alltoall 8 KiB; between goroutine
-//     ranks, which need no setup to read each other's memory, for all;
-//   - no cut of a flat shape whose phases are exchanges of one level, which fill the wires in both
-//     directions anyway; none into segments of which ranks get shards of less than 1 KiB;
-//   - no scan in which each of more than 16 ranks speaks with all others;
+//     ranks, without a setup to read each other's memory, for all;
+//   - no cut of a flat shape with exchanges of one level only: they fill the wires in both
+//     directions anyway; none into segments with shards of less than 1 KiB for a rank;
+//   - no scan with messages of each to all others among more than 16 ranks;
 //   - on a known machine no tree over the ranks as they are numbered, unless an operation needs
-//     their order, and no stages where segments may flow: nothing is gained there by waiting;
-//   - no messages inside a node where ranks can share memory (HAN's table II has
-//     only such submodules there), but for the trees of full nodes, [rule.TreeInside];
-//   - what [rule.Wasted] says: a chain of more than four ranks with fewer pieces, a cut
+//     their order, and no stages if segments may flow: waiting gains nothing;
+//   - no messages inside a node if ranks can share memory (HAN's table II has
+//     only such submodules there), but for the trees of full nodes, [builtin.TreeInside];
+//   - plans that [builtin.Wasted] names: a chain of more than four ranks with fewer pieces, a cut
 //     through a message of at most 16 KiB, a linear bcast among more than 16 ranks.
 func (s Space) whyPruned(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	t, segment := g.On.Topology(), min(p.Segment, max(r.Bytes(), 1))
@@ -166,33 +137,34 @@ func (s Space) whyPruned(g *tasks.Graph, r tasks.Request, p tasks.Plan) string {
 	}
 	for _, ph := range g.Phases {
 		c, _ := p.For(ph.Kind)
+		word := ph.Kind.String() + "=" + c.String()
 		if why := s.pruneMany(r, ph.Kind, c, segment, cut, g.On.Widest(ph.Level)); why != "" {
-			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
+			return "pruned, " + why + " in " + word
 		}
 		if !p.Shape.IsFlat() && g.On.WithinNodes(ph.Level) && !s.needsSharedMemory(c.Submodule) && s.canShare(ph.Kind.Op) &&
-			!rule.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
-			return "pruned, messages inside a node: " + ph.Kind.String() + "=" + c.String()
+			!builtin.TreeInside(ph.Kind.Op, c, t.Size(), t.Nodes()) {
+			return "pruned, messages inside a node: " + word
 		}
 		a, _ := s.allowedSubmodules().Algorithm(c)
-		why := rule.Wasted(r, t.Size(), p, ph.Kind.Op, c, a.Traits, g.On.Widest(ph.Level))
+		why := builtin.Wasted(r, t.Size(), p, ph.Kind.Op, c, a.Traits, g.On.Widest(ph.Level))
 		if solo := soloLeast(t, ph.Kind.Op); c.Submodule == submodules.Solo && segment < solo {
 			why = "segment too small for solo: less than " + tasks.FormatBytes(solo)
 		}
 		if why != "" {
-			return "pruned, " + why + " in " + ph.Kind.String() + "=" + c.String()
+			return "pruned, " + why + " in " + word
 		}
 	}
 	return ""
 }
 
-// pruneMany is what prune says of one kind of task in groups of many ranks. cut says that
-// the message has several segments.
+// pruneMany is [Space.whyPruned] for one kind of task in groups of many ranks. cut: the message has
+// several segments.
 func (s Space) pruneMany(r tasks.Request, k tasks.Kind, c tasks.Choice, segment int64, cut bool, ranks int) string {
 	isSharded := (k.Op == tasks.ReduceScatter || k.Op == tasks.Allgather) && !r.Blocks()
 	switch {
 	case cut && isSharded && segment < int64(ranks)*leastShard:
 		return fmt.Sprintf("segment too small for shards: %s for %d ranks", tasks.FormatBytes(segment), ranks)
-	case r.Coll.Scans() && ranks > rule.LinearRanks && s.speaksWithAll(c, k.Op):
+	case r.Coll.Scans() && ranks > builtin.LinearRanks && s.speaksWithAll(c, k.Op):
 		return fmt.Sprintf("group too large for %s: %d ranks", c.Algorithm, ranks)
 	case s.Machine != nil && s.isInOrder(c) && !keepsOrder(r, k.Op):
 		return "no order to keep"
@@ -212,7 +184,7 @@ func (s Space) isInOrder(c tasks.Choice) bool {
 	return known && a.InOrder
 }
 
-// keepsOrder reports whether op combines what must stay in the order of ranks.
+// keepsOrder reports whether op combines values in the order of ranks.
 func keepsOrder(r tasks.Request, op tasks.Collective) bool {
 	return op == tasks.Reduce && !r.Op.Commutative()
 }
@@ -242,7 +214,7 @@ func (s Space) canShare(op tasks.Collective) bool {
 	})
 }
 
-// soloLeast returns from which segment on solo is worth a measurement of op, bytes.
+// soloLeast returns the least segment of op worth a measurement of solo, bytes.
 func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
 	switch {
 	case t.IsOneProcess():
@@ -250,7 +222,7 @@ func soloLeast(t *levels.Topology, op tasks.Collective) int64 {
 	case op.Exchanges():
 		return soloBlock
 	}
-	return rule.SoloFrom
+	return builtin.SoloFrom
 }
 
 func or[T any](given, fallback []T) []T {

@@ -3,10 +3,10 @@ package tune_test
 import (
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // A search tries the numbers and the inner segments that algorithms name, if they can differ
@@ -35,10 +35,7 @@ func TestVariants(t *testing.T) {
 		{"16x1", none, "shape=flat,fs=all,w=1,ib=adapt/kchain", true},
 		{"16x1", none, "shape=flat,fs=all,w=1,ib=adapt/kchain//8", false},
 	} {
-		on, err := levels.Parse(c.topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, c.topo)
 		got := 0
 		for _, one := range c.space.Configurations(bcast(1<<20), on) {
 			if !one.Added && one.Plan.String() == c.plan {

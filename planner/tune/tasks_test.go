@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -71,10 +70,7 @@ func TestTasksMethods(t *testing.T) {
 			}
 			sum := 0.0
 			for _, r := range s.Requests {
-				chosen, err := tasks.ParsePlan(entry(t, tuned, r).Candidates[0].Plan)
-				if err != nil {
-					t.Fatal(err)
-				}
+				chosen := tasktest.Plan(t, entry(t, tuned, r).Candidates[0].Plan)
 				slow := f.time(r, chosen) / least(f, s, r)
 				if sum += slow; slow > test.far {
 					t.Errorf("%s, %v: %v for %v takes %.2f times the best", test.name, m, chosen, r, slow)
@@ -116,10 +112,7 @@ func entry(t *testing.T, tuned *table.Table, r tasks.Request) table.Entry {
 func TestRuleCompetes(t *testing.T) {
 	alone(t)
 	for _, topo := range []string{"1x4", "2x2", "3x2"} {
-		on, err := levels.Parse(topo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, topo)
 		for _, coll := range tasks.Requestable() {
 			for _, r := range tasktest.Requests(coll.String(), 64, 64<<10, 4<<20) {
 				for _, s := range []tune.Space{

@@ -9,15 +9,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// jointRatios is what the tasks of a collective with a shape take in place, against what they
-// take by themselves: a rank that waits for one task wakes once for the next one too, and
-// levels share processors. One plan shows it for all of the shape.
+// jointRatios compares the times of a collective's tasks with a shape in place with their times
+// by themselves: a rank waiting for one task wakes once for the next one too, and levels share
+// processors. One plan shows it for all of the shape.
 type jointRatios struct {
 	by   *composed
 	cuts bool // some plan of the shape cuts messages
 	coll tasks.Collective
 	one  ratios // of one segment
-	many ratios // of what each further segment adds
+	many ratios // of each further segment
 }
 
 // ratios are times of tasks in place divided by their times alone, by bytes of a segment, the
@@ -41,13 +41,14 @@ func (all ratios) ratioAt(bytes int64) float64 {
 	return float64((1-part)*low.ratio) + float64(part*high.ratio)
 }
 
-// togetherSizes are the segments with which tasks are measured in place, bytes.
+// Segments for tasks in place, bytes: of one, and of each of many.
 var (
 	togetherOne  = []int64{1, 256, 4 << 10, 32 << 10, 256 << 10}
 	togetherMany = []int64{30 << 10, 256 << 10}
 )
 
-// togetherBlocks bounds the bytes of blocks in a segment that is measured in place as one of many: beyond, transfers are all of the time.
+// togetherBlocks bounds the bytes of blocks in a segment measured in place as one of many: beyond it
+// transfers are all of the time.
 const togetherBlocks = 4 << 20
 
 // inPlace lists measurements of tasks together, of each shape with the best-looking plan for a message of
@@ -74,8 +75,8 @@ func (p *predictor) inPlace() (all []work) {
 	return all
 }
 
-// middling is the size of message with which plans are compared to choose one of a shape.
-const middling = 16 << 10
+// middleSize is the size of message for the choice of a shape's plan, bytes.
+const middleSize = 16 << 10
 
 // chooseJoints picks a plan of each collective and shape.
 func (p *predictor) chooseJoints() {
@@ -83,7 +84,7 @@ func (p *predictor) chooseJoints() {
 	type mark struct{ off, ns float64 }
 	marks, cuts := map[int32]mark{}, map[int32]bool{}
 	for i, r := range p.requests {
-		off := sizeFactor(r.Bytes(), middling)
+		off := sizeFactor(r.Bytes(), middleSize)
 		for k := range p.plans[i] {
 			c := &p.plans[i][k]
 			cuts[c.shape] = cuts[c.shape] || c.cut.Segments > 1
@@ -102,7 +103,7 @@ func (p *predictor) chooseJoints() {
 
 // measureJoint lists the measurement of tasks together with a segment of some bytes.
 func (p *predictor) measureJoint(j *jointRatios, u costs.Unit, bytes int64) []work {
-	at := -1 // the smallest request that is as large
+	at := -1 // the smallest request of at least so many bytes
 	largest := int64(0)
 	for i, r := range p.requests {
 		if r.Coll == j.coll {
@@ -129,7 +130,7 @@ func (p *predictor) measureJoint(j *jointRatios, u costs.Unit, bytes int64) []wo
 	return p.unitWork(r, q, u, u.Segments(0))
 }
 
-// findRatios finds the ratios, by what has been measured.
+// findRatios finds the ratios from the measurements.
 func (p *predictor) findRatios() {
 	for _, j := range p.joints {
 		x := j.by.made.priced

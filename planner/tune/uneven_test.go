@@ -9,12 +9,13 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // thresholds is a meter on which blocks that differ go fastest with a threshold of 16 KiB.
@@ -45,10 +46,7 @@ func uneven(t *testing.T, mean int64, times, ranks int) tasks.Request {
 // A search finds the threshold of blocks that differ, whatever the method; its table says for which
 // blocks that is, and plans follow it for other blocks that differ as much.
 func TestSearchFindsTheThreshold(t *testing.T) {
-	on, err := levels.Parse("8x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "8x1")
 	for _, method := range tune.Searches() {
 		m := &thresholds{}
 		s := &tune.Search{Topology: on, Requests: []tasks.Request{uneven(t, 16<<10, 4, 8), uneven(t, 256<<10, 4, 8)}, Method: method, Space: tune.Space{Registry: all.Submodules()}}
@@ -56,11 +54,7 @@ func TestSearchFindsTheThreshold(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", method, err)
 		}
-		data, err := made.Encode()
-		if err != nil {
-			t.Fatal(err)
-		}
-		made = parse(t, string(data))
+		made, data := tabletest.RoundTrip(t, made)
 		if len(made.Entries) != 2 || made.Entries[0].Uneven != 4 || made.Entries[0].Bytes != 16<<10 || made.Entries[0].Candidates[0].Parsed.Eager != 16<<10 {
 			t.Fatalf("%v: %+v", method, made.Entries)
 		}
@@ -97,10 +91,7 @@ func TestSearchFindsTheThreshold(t *testing.T) {
 
 // Thresholds are searched where blocks differ only, and where they part the blocks.
 func TestThresholds(t *testing.T) {
-	on, err := levels.Parse("8x1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "8x1")
 	s := tune.Space{Registry: all.Submodules()}
 	found := map[int64]bool{}
 	for _, p := range s.Plans(uneven(t, 16<<10, 4, 8), on) {

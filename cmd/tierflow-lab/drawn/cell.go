@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
@@ -20,7 +21,7 @@ type cell struct {
 	request tasks.Request
 }
 
-// collectives are those that are drawn.
+// collectives are the drawn ones.
 var collectives = []tasks.Collective{
 	tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Gather, tasks.Scatter, tasks.Alltoall,
 }
@@ -51,10 +52,7 @@ func draw(seed, n uint64, isUnequal bool) (*cell, error) {
 		}
 		c.topo = c.topo[1:]
 	}
-	c.request = tasks.Request{Coll: collectives[h.IntN(len(collectives))], Type: tasks.Float32, Count: int64(h.within(64, 16<<20)) / 4}
-	if c.request.Reduces() {
-		c.request.Op = tasks.Sum
-	}
+	c.request = labkit.Request(collectives[h.IntN(len(collectives))], int64(h.within(64, 16<<20))/4*4)
 	var err error
 	if c.on, err = levels.Parse(c.topo); err == nil {
 		err = c.request.Validate(c.on.Size())

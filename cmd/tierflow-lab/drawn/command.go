@@ -1,17 +1,16 @@
 package drawn
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -105,24 +104,19 @@ func (d *drawing) run(ctx context.Context, stdout, stderr io.Writer) error {
 		all = append(all, *v)
 	}
 	bar.Finish()
-	if d.json {
-		return kit.WriteJSON(stdout, all)
-	}
-	return kit.WriteOutput(stdout, "", d.text(all, passed))
+	return labkit.Print(stdout, d.json, all, labkit.Right, func(w io.Writer) { d.print(w, all, passed) })
 }
 
 // mostWorst is how many cells are printed.
 const mostWorst = 10
 
-// text is what is printed of all cells.
-func (d *drawing) text(all []verdict, passed int) []byte {
-	var b bytes.Buffer
+// print writes the ratios by collective, and the worst cells as commands.
+func (d *drawing) print(w io.Writer, all []verdict, passed int) {
 	left := 0
 	for i := range all {
 		left += all[i].LeftOut
 	}
-	fmt.Fprintf(&b, "%d cells of seed %d; %d passed over, %d plans left out\n", len(all), d.seed, passed, left)
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "%d cells of seed %d; %d passed over, %d plans left out\n", len(all), d.seed, passed, left)
 	fmt.Fprintln(w, "\tcells\tchosen: mean\tabove 1.10\tworst\trule: mean\tabove 1.10\tworst\t")
 	row := func(name string, some []verdict) {
 		if len(some) == 0 {
@@ -135,26 +129,24 @@ func (d *drawing) text(all []verdict, passed int) []byte {
 	for _, coll := range collectives {
 		row(coll.String(), slices.DeleteFunc(slices.Clone(all), func(v verdict) bool { return v.Collective != coll.String() }))
 	}
-	w.Flush()
 	slices.SortStableFunc(all, func(a, b verdict) int { return cmp.Compare(b.Chosen.Ratio, a.Chosen.Ratio) })
-	fmt.Fprintf(&b, "\nThe worst:\n")
+	fmt.Fprintf(w, "\nThe worst:\n")
+	unequal := ""
+	if d.isUnequal {
+		unequal = " --unequal"
+	}
 	for i := range all[:min(len(all), mostWorst)] {
 		v := &all[i]
-		fmt.Fprintf(&b, "%.3f  %s\n   of  %s\n", v.Chosen.Ratio, v.Chosen.Plan, v.Best.Plan)
-		unequal := ""
-		if d.isUnequal {
-			unequal = " --unequal"
-		}
-		fmt.Fprintf(&b, "    tierflow-lab drawn --seed %d%s --show %d > %d.json\n", d.seed, unequal, v.Cell, v.Cell)
-		fmt.Fprintf(&b, "    tierflow simulate %s --topo %s --bytes %s --machine %d.json --plan all\n", v.Collective, v.Topo, tasks.FormatBytes(v.Bytes), v.Cell)
+		fmt.Fprintf(w, "%.3f  %s\n   of  %s\n", v.Chosen.Ratio, v.Chosen.Plan, v.Best.Plan)
+		fmt.Fprintf(w, "    tierflow-lab drawn --seed %d%s --show %d > %d.json\n", d.seed, unequal, v.Cell, v.Cell)
+		fmt.Fprintf(w, "    tierflow simulate %s --topo %s --bytes %s --machine %d.json --plan all\n", v.Collective, v.Topo, tasks.FormatBytes(v.Bytes), v.Cell)
 	}
-	return b.Bytes()
 }
 
 // summary is of the ratios of some cells.
 type summary struct {
 	mean, worst float64
-	above       float64 // share that is above 1.10
+	above       float64 // share above 1.10
 }
 
 func summarize(all []verdict, of func(*verdict) float64) (s summary) {

@@ -1,4 +1,4 @@
-// Package drawn judges what is chosen on machines that nobody has seen: it draws machines,
+// Package drawn judges the planner's choices on machines that nobody has seen: it draws machines,
 // topologies, collectives and sizes from a seed, and simulates the chosen plan, the built-in
 // rule's and the whole catalogue.
 //

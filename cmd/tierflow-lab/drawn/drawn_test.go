@@ -1,21 +1,20 @@
 package drawn
 
 import (
+	"context"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // lab is the command with what is in this package.
-var lab kittest.Runner = func() *cobra.Command { return kit.NewRoot("tierflow-lab", "", Command(all.Submodules())) }
+var lab = kittest.Of("tierflow-lab", Command)
 
 // Cells are what the help says, and the same for the same seed.
 func TestDraw(t *testing.T) {
@@ -66,9 +65,12 @@ func TestSummary(t *testing.T) {
 	if got, want := summarize(all, func(v *verdict) float64 { return v.Chosen.Ratio }), (summary{1.25, 1.5, 0.5}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	text := string((&drawing{seed: 9}).text(all, 4))
-	if !strings.Contains(text, "2 cells of seed 9; 4 passed over") || !strings.Contains(text, "--seed 9 --show 0 > 0.json") {
-		t.Error(text)
+	var text strings.Builder
+	(&drawing{seed: 9}).print(&text, all, 4)
+	for _, want := range []string{"2 cells of seed 9; 4 passed over", "--seed 9 --show 0 > 0.json"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, &text)
+		}
 	}
 }
 
@@ -98,5 +100,31 @@ func TestUnequal(t *testing.T) {
 	}
 	if !isUnequal {
 		t.Error("20 cells have nodes of the same size")
+	}
+}
+
+// A cell whose chosen plan has too many steps is left to the caller, and an interrupt ends one.
+func TestJudgeEnds(t *testing.T) {
+	c, err := draw(5, 0, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j := &judging{reg: all.Submodules(), steps: 1}
+	if v, err := j.judge(t.Context(), c); !errors.Is(err, errLarge) {
+		t.Errorf("with a step at most: %+v, %v", v, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	j.steps = 1 << 40
+	if v, err := j.judge(ctx, c); !errors.Is(err, context.Canceled) {
+		t.Errorf("interrupted: %+v, %v", v, err)
+	}
+}
+
+func TestTidy(t *testing.T) {
+	for x, want := range map[float64]float64{0.123456: 0.123, 98.76: 98.8, 99999: 100000, 3: 3} {
+		if got := tidy(x); math.Abs(got-want) > 1e-9*want {
+			t.Errorf("%v: %v, want %v", x, got, want)
+		}
 	}
 }

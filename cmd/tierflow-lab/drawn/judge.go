@@ -4,15 +4,16 @@ import (
 	"context"
 	"errors"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// verdict is what was found in a cell.
+// verdict is the outcomes of a cell.
 type verdict struct {
 	Cell       uint64  `json:"cell"`
 	Collective string  `json:"collective"`
@@ -25,7 +26,7 @@ type verdict struct {
 	Best       outcome `json:"best"`
 }
 
-// outcome is a plan and what it takes.
+// outcome is a plan and its time.
 type outcome struct {
 	Plan  string  `json:"plan"`
 	NS    float64 `json:"simulated_ns"`
@@ -35,7 +36,7 @@ type outcome struct {
 // judging is how cells are judged.
 type judging struct {
 	reg   submodules.Registry
-	steps int64 // of a plan that is looked at, at most
+	steps int64 // of a chosen plan, at most
 }
 
 // errLarge says that a cell takes too long.
@@ -55,7 +56,7 @@ func (j *judging) judge(ctx context.Context, c *cell) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	asked := rule.Ask(c.request, c.on)
+	asked := builtin.Ask(c.request, c.on)
 	ruled, _ := asked.Choose(tasks.Plan{})
 	v := &verdict{Cell: c.number, Collective: c.request.Coll.String(), Topo: c.topo, Bytes: c.request.Bytes()}
 	if v.Chosen, err = j.simulate(ctx, c, chosen, j.steps, 0); err != nil {
@@ -96,13 +97,6 @@ func (j *judging) simulate(ctx context.Context, c *cell, p tasks.Plan, steps int
 	if need.Steps > steps {
 		return outcome{}, errLarge
 	}
-	job, err := what.Job()
-	if err != nil {
-		return outcome{}, err
-	}
-	r, err := job.Run(c.machine, sim.Options{Limit: sim.Time(limit * float64(sim.Nanosecond)), Check: func(int64) error { return ctx.Err() }})
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{Plan: p.String(), NS: r.Time.Nanoseconds()}, nil
+	ns, err := labkit.Simulate(ctx, what, c.machine, limit)
+	return outcome{Plan: p.String(), NS: ns}, err
 }

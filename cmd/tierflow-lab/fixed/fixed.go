@@ -11,28 +11,28 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Library is one whose decisions are known.
+// Library is one with known decisions.
 type Library struct {
 	Name   string // in one word, as commands take it
 	Doc    string // in words
 	decide func(q *question) Decision
 }
 
-// Decision is what a library does for a request.
+// Decision is a library's answer to a request.
 type Decision struct {
 	Plan    tasks.Plan
-	Theirs  string // what the library calls it
-	Closest string // what the plan has in place of something that tierflow has not; empty: nothing
+	Theirs  string // the library's name for it
+	Closest string // the plan's stand-in for something missing in tierflow; empty: nothing is
 }
 
-// libraries are all that are known.
+// libraries are all known ones.
 var libraries = []Library{
-	{"openmpi", "Open MPI's tuned, without hierarchy", tuned},
+	{"openmpi", "Open MPI's tuned, without hierarchy", decideTuned},
 	{"han", "Open MPI's HAN, with tuned in nodes and libnbc between them", han},
 	{"mpich", "MPICH's ch4, with leaders where it has any", mpich},
 }
 
-// Libraries lists those that are known.
+// Libraries lists the known ones.
 func Libraries() []Library { return slices.Clone(libraries) }
 
 // Names lists the libraries' names.
@@ -44,25 +44,16 @@ func Names() []string {
 	return names
 }
 
-// Named returns the library of a name.
-func Named(name string) (Library, bool) {
-	i := slices.IndexFunc(libraries, func(l Library) bool { return l.Name == name })
-	if i < 0 {
-		return Library{}, false
-	}
-	return libraries[i], true
-}
-
-// covered are the collectives whose decisions are known.
+// covered are the collectives with known decisions.
 var covered = []tasks.Collective{
 	tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Gather, tasks.Scatter, tasks.ReduceScatter, tasks.Alltoall,
 }
 
-// Covered lists the collectives whose decisions are known.
+// Covered lists the collectives with known decisions.
 func Covered() []tasks.Collective { return slices.Clone(covered) }
 
-// Decide returns what the library does for a request on a topology. Collectives that
-// aren't covered are an error. So are blocks that differ, and operations that don't
+// Decide returns the library's decision for a request on a topology. Other collectives than
+// the covered ones are an error. So are blocks of different sizes, and operations that don't
 // commute: libraries decide otherwise for them.
 func (l Library) Decide(r tasks.Request, t *levels.Topology) (Decision, error) {
 	switch {
@@ -79,7 +70,7 @@ func (l Library) Decide(r tasks.Request, t *levels.Topology) (Decision, error) {
 	return l.decide(newQuestion(r, t)), nil
 }
 
-// question is what a library decides about.
+// question is a request with the facts of the topology by which libraries decide.
 type question struct {
 	request tasks.Request
 	ranks   int
@@ -110,7 +101,7 @@ func newQuestion(r tasks.Request, t *levels.Topology) *question {
 	return q
 }
 
-// plan returns a plan of a shape whose message is not cut.
+// plan returns a plan of a shape with an uncut message.
 func (q *question) plan(shape tasks.Shape) tasks.Plan {
 	return tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: window}
 }
@@ -131,10 +122,6 @@ func isPower(n int) bool { return n&(n-1) == 0 }
 
 // powerBelow returns the largest power of two up to n.
 func powerBelow(n int) int64 { return int64(1) << (bits.Len(uint(n)) - 1) }
-
-func adapt(algorithm string) tasks.Choice {
-	return tasks.Choice{Submodule: submodules.Adapt, Algorithm: algorithm}
-}
 
 func nbc(algorithm string) tasks.Choice {
 	return tasks.Choice{Submodule: submodules.NBC, Algorithm: algorithm}

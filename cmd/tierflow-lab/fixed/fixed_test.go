@@ -1,11 +1,11 @@
 package fixed_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/fixed"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -14,10 +14,7 @@ import (
 // Every decision of every library is a plan that compiles, on whatever topology.
 func TestPlansCompile(t *testing.T) {
 	for _, spec := range []string{"1", "5", "1x4", "2x1", "3x1", "7x1", "16x1", "4x2", "8x2", "5x3", "4x2/rr", "a:3,b:1", "2x2x3", "33x1"} {
-		on, err := levels.Parse(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		on := tasktest.Topology(t, spec)
 		for _, coll := range fixed.Covered() {
 			for _, bytes := range []int64{0, 4, 64, 600, 5000, 20_000, 100_000, 600_000, 3 << 20} {
 				r := tasktest.Request(coll, bytes)
@@ -81,14 +78,8 @@ func TestDecisions(t *testing.T) {
 		{"mpich", "8x1", tasks.Alltoall, 256, "brucks: "},
 		{"mpich", "8x1", tasks.Alltoall, 260, "scattered: "},
 	} {
-		on, err := levels.Parse(test.on)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lib, ok := fixed.Named(test.lib)
-		if !ok {
-			t.Fatalf("no library %s", test.lib)
-		}
+		on := tasktest.Topology(t, test.on)
+		lib := fixed.Libraries()[slices.Index(fixed.Names(), test.lib)]
 		d, err := lib.Decide(tasktest.Request(test.coll, test.bytes), on)
 		if err != nil {
 			t.Fatal(err)
@@ -101,18 +92,12 @@ func TestDecisions(t *testing.T) {
 
 // What no table covers is an error that says so.
 func TestUndecided(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	for _, r := range []tasks.Request{{Coll: tasks.Barrier}, tasktest.Request(tasks.Scan, 64)} {
 		for _, lib := range fixed.Libraries() {
 			if _, err := lib.Decide(r, on); err == nil || !strings.Contains(err.Error(), "no decision is written down") {
 				t.Errorf("%s: %v: got error %v", lib.Name, r, err)
 			}
 		}
-	}
-	if _, ok := fixed.Named("nccl"); ok {
-		t.Error("a library nobody wrote down has a name")
 	}
 }

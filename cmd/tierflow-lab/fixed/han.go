@@ -5,7 +5,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// What HAN has by default.
+// HAN's defaults.
 const (
 	hanSegment   = 64 << 10 // of a bcast, reduce or allreduce, bytes
 	fewSpokes    = 4        // ranks: up to here libnbc's bcast is linear
@@ -13,27 +13,27 @@ const (
 	chainPiece   = 8 << 10  // of that chain, bytes
 )
 
-// han is Open MPI's HAN: two levels, and between nodes libnbc for what is cut. Tuned
-// decides on one node, with one rank a node or unequal numbers, and for collectives that
-// HAN lacks.
+// han is Open MPI's HAN: two levels, and libnbc between nodes for segments. Tuned
+// decides on one node, with one rank a node or unequal numbers, and for collectives
+// missing in HAN.
 func han(q *question) Decision {
 	op := q.request.Coll
 	if q.nodes == 1 || q.ranks == q.nodes || !q.even || op == tasks.ReduceScatter || op == tasks.Alltoall {
-		d := tuned(q)
+		d := decideTuned(q)
 		d.Theirs = "HAN leaves it to " + d.Theirs
 		return d
 	}
 	switch op {
 	case tasks.Bcast, tasks.Reduce, tasks.Allreduce:
-		return q.pipelined()
+		return q.decidePipelined()
 	default:
 		return q.oneByOne()
 	}
 }
 
-// pipelined is HAN's way with segments: while one is between nodes another one is in them,
+// decidePipelined decides as HAN does with segments: while one is between nodes another one is in them,
 // and a stage ends before the next begins.
-func (q *question) pipelined() Decision {
+func (q *question) decidePipelined() Decision {
 	d := Decision{Theirs: "HAN's pipeline of 64 KiB, libnbc between nodes, tuned in them"}
 	d.Plan = tasks.Plan{Shape: tasks.HanLockstep, Segment: hanSegment, Window: window}
 	bytes := min(q.bytes, hanSegment)

@@ -6,11 +6,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// MPICH's thresholds: bytes, ranks where it says so.
+// MPICH's thresholds: bytes, or ranks, as each says.
 const (
 	fewRanks         = 8         // ranks: up to one less a bcast is binomial, and an alltoall has no Bruck
 	shortBcast       = 12 << 10  // a binomial tree
-	longBcast        = 512 << 10 // from here on a ring gathers what was scattered
+	longBcast        = 512 << 10 // from here on a ring gathers the scattered parts
 	shortReduce      = 2 << 10   // a binomial tree
 	shortAllreduce   = 8         // recursive doubling
 	longAllgather    = 512 << 10 // of all blocks, with a power of two of ranks: a ring
@@ -24,7 +24,7 @@ const (
 // cells are MPICH's release and gather: a node's ranks speak through shared memory in cells.
 var cells = tasks.Choice{Submodule: submodules.SM, Algorithm: submodules.Slots, Inner: cell}
 
-// mpich is what MPICH's ch4 does: compositions with one leader a node for bcast, reduce and
+// mpich decides as MPICH's ch4: compositions with one leader a node for bcast, reduce and
 // allreduce, all ranks as one group for all else. It cuts nothing.
 func mpich(q *question) Decision {
 	switch q.request.Coll {
@@ -49,11 +49,11 @@ func (q *question) ofLeaders(name string) tasks.Choice {
 	return choice(p, q.request.Coll)
 }
 
-// isParent reports whether MPICH sees leaders: several nodes, one of which has several ranks.
+// isParent reports whether MPICH sees leaders: several nodes, one with several ranks.
 func (q *question) isParent() bool { return q.nodes > 1 && q.most > 1 }
 
-// led is a plan by one leader a node, with one operation between them.
-func (q *question) led(shape tasks.Shape, op tasks.Collective, c tasks.Choice) tasks.Plan {
+// leaderPlan returns a plan by one leader a node, with one operation between them.
+func (q *question) leaderPlan(shape tasks.Shape, op tasks.Collective, c tasks.Choice) tasks.Plan {
 	p := q.plan(shape)
 	for _, s := range q.inside {
 		p = p.Set(s, cells)
@@ -64,10 +64,10 @@ func (q *question) led(shape tasks.Shape, op tasks.Collective, c tasks.Choice) t
 func (q *question) mpichBcast() Decision {
 	switch {
 	case q.nodes == 1:
-		return Decision{Plan: q.led(tasks.Han, tasks.Bcast, tasks.Choice{}), Theirs: "release_gather in the node"}
+		return Decision{Plan: q.leaderPlan(tasks.Han, tasks.Bcast, tasks.Choice{}), Theirs: "release_gather in the node"}
 	case q.isParent() && (q.ranks < fewRanks || q.bytes < shortBcast):
 		return Decision{
-			Plan:   q.led(tasks.Han, tasks.Bcast, q.ofLeaders("binomial")),
+			Plan:   q.leaderPlan(tasks.Han, tasks.Bcast, q.ofLeaders("binomial")),
 			Theirs: "composition alpha: binomial between leaders", Closest: "the root leads its node, and no message goes to a leader first",
 		}
 	case q.isParent() && isPower(q.ranks) && q.bytes < longBcast:
@@ -88,18 +88,18 @@ func (q *question) mpichBeta() Decision {
 	switch {
 	case q.nodes < fewRanks || q.bytes <= shortBcast:
 		d.Theirs += "binomial"
-		d.Plan = q.led(tasks.Han, tasks.Bcast, q.ofLeaders("binomial"))
+		d.Plan = q.leaderPlan(tasks.Han, tasks.Bcast, q.ofLeaders("binomial"))
 		return d
 	case isPower(q.nodes):
 		gather = nbc(submodules.RecDoubling)
 	}
 	d.Theirs += "scatter and allgather"
-	d.Plan = q.led(tasks.SAG, tasks.Scatter, nbc(submodules.Binomial))
+	d.Plan = q.leaderPlan(tasks.SAG, tasks.Scatter, nbc(submodules.Binomial))
 	d.Plan = on(d.Plan, q.between, tasks.Allgather, gather)
 	return d
 }
 
-// mpichReduction is a reduce or an allreduce, by leaders where there are any.
+// mpichReduction is a reduce or an allreduce, by leaders if there are any.
 func (q *question) mpichReduction() Decision {
 	coll, ranks := q.request.Coll, q.ranks
 	if q.isParent() {
@@ -112,9 +112,9 @@ func (q *question) mpichReduction() Decision {
 	}
 	switch {
 	case q.nodes == 1:
-		return Decision{Plan: q.led(w.shape, coll, tasks.Choice{}), Theirs: w.alone + "release_gather in the node"}
+		return Decision{Plan: q.leaderPlan(w.shape, coll, tasks.Choice{}), Theirs: w.alone + "release_gather in the node"}
 	case q.isParent():
-		return Decision{Plan: q.led(w.shape, coll, q.ofLeaders(name)), Theirs: w.led + name}
+		return Decision{Plan: q.leaderPlan(w.shape, coll, q.ofLeaders(name)), Theirs: w.led + name}
 	}
 	return q.mpichFlat(name)
 }
@@ -124,7 +124,7 @@ var reductions = map[tasks.Collective]struct {
 	shape       tasks.Shape
 	most        int64
 	short, long string
-	alone, led  string // what it is called on one node, and by leaders
+	alone, led  string // MPICH's names for it on one node, and by leaders
 }{
 	tasks.Reduce:    {tasks.Han, shortReduce, "binomial", "reduce_scatter_gather", "", "leaders: "},
 	tasks.Allreduce: {tasks.AR, shortAllreduce, "recursive_doubling", "reduce_scatter_allgather", "composition gamma: ", "composition alpha: between leaders "},

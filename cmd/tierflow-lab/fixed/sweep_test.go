@@ -12,8 +12,8 @@ import (
 	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -72,10 +72,7 @@ func TestNeverSlower(t *testing.T) {
 	for _, coll := range s.colls {
 		tallies := map[string]*tally{}
 		for _, spec := range s.specs {
-			on, err := levels.Parse(spec)
-			if err != nil {
-				t.Fatal(err)
-			}
+			on := tasktest.Topology(t, spec)
 			if coll == tasks.Alltoall && on.Size() > s.ranks {
 				continue
 			}
@@ -131,10 +128,10 @@ func (y *tally) add(ratio float64, where func() string) {
 func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec string, tallies map[string]*tally) {
 	t.Helper()
 	jobs := map[string]*sim.Job{}
-	ruled, _ := rule.Choose(r, on, tasks.Plan{})
+	ruled, _ := builtin.Choose(r, on, tasks.Plan{})
 	for speed := range machinetest.Speeds {
 		m := machinetest.Speeds[speed].Machine()
-		c, err := priced.Choose(m, rule.Ask(r, on), ruled, all.Submodules(), priced.Exact)
+		c, err := priced.Choose(m, builtin.Ask(r, on), ruled, all.Submodules(), priced.Exact)
 		if err != nil {
 			t.Fatal(err)
 		}

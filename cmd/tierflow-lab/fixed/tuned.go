@@ -8,18 +8,18 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// blocks is the round-optimal schedule that stands for what tierflow has for powers of two
+// blocks is the round-optimal schedule in place of those that tierflow has for powers of two
 // alone.
 var blocks = tasks.Choice{Submodule: submodules.Circulant, Algorithm: submodules.Blocks}
 
-// theirNames are Open MPI's names of collectives where they are others than tierflow's.
+// theirNames are Open MPI's names of collectives if they differ from tierflow's.
 var theirNames = map[tasks.Collective]string{tasks.ReduceScatter: "reduce_scatter_block"}
 
-// longNames are Open MPI's names of algorithms that are shorter for some of its collectives.
+// longNames are Open MPI's names of algorithms with shorter names for some of its collectives.
 var longNames = map[algorithm]string{binary: "binary_tree", linear: "basic_linear"}
 
-// standIns are algorithms without counterpart, with the one that stands for them and how that
-// differs.
+// standIns are algorithms without counterpart, with their stand-in and its
+// difference.
 var standIns = map[tasks.Collective]map[algorithm]struct {
 	as      algorithm
 	differs string
@@ -29,8 +29,8 @@ var standIns = map[tasks.Collective]map[algorithm]struct {
 	tasks.ReduceScatter: {butterfly: {recursiveHalving, "recursive halving"}, recursiveDoubling: {recursiveHalving, "recursive halving, which sends less"}},
 }
 
-// inGroup returns what tuned does in a group of ranks. Preconditions
-// that fail lead to another algorithm, as they do in ompi/mca/coll/base.
+// inGroup returns tuned's algorithm in a group of ranks. Where its preconditions fail it is
+// another one, as in ompi/mca/coll/base.
 func inGroup(op tasks.Collective, ranks int, bytes, count int64) algorithm {
 	name := tunedTables[op].look(ranks, bytes)
 	switch {
@@ -48,8 +48,8 @@ func inGroup(op tasks.Collective, ranks int, bytes, count int64) algorithm {
 	return name
 }
 
-// counterpart returns the plan for one of Open MPI's algorithms, between nodes, and what it does
-// in another way. Where nothing is set chains are a single one.
+// counterpart returns the plan for one of Open MPI's algorithms, between nodes, and how
+// the plan differs. By default chains are a single one.
 func counterpart(op tasks.Collective, name algorithm, ranks int) (p tasks.Plan, differs string) {
 	if name == chain {
 		name = pipeline
@@ -61,8 +61,8 @@ func counterpart(op tasks.Collective, name algorithm, ranks int) (p tasks.Plan, 
 	return p, cmp.Or(differs, how)
 }
 
-// inTable returns the plan that package foreign has for an algorithm with one of some names, and
-// what it does in another way.
+// inTable returns package foreign's plan for an algorithm with one of some names, and how
+// the plan differs.
 func inTable(library string, op tasks.Collective, ranks int, names ...string) (p tasks.Plan, differs string) {
 	var r foreign.Row
 	var err error
@@ -94,7 +94,7 @@ func choice(p tasks.Plan, op tasks.Collective) tasks.Choice {
 	return c
 }
 
-// flat is the plan of that table for all ranks as one group.
+// flat returns a plan of package foreign, for all ranks as one group.
 func (q *question) flat(of tasks.Plan) tasks.Plan {
 	p := q.plan(of.Shape)
 	for _, key := range of.Keys() {
@@ -104,8 +104,8 @@ func (q *question) flat(of tasks.Plan) tasks.Plan {
 	return p
 }
 
-// tuned is Open MPI's tuned: all ranks are one group, and nothing is cut.
-func tuned(q *question) Decision {
+// decideTuned decides as Open MPI's tuned does: all ranks are one group, and nothing is cut.
+func decideTuned(q *question) Decision {
 	op := q.request.Coll
 	name := inGroup(op, q.ranks, q.bytes, q.request.Count)
 	d := Decision{Theirs: "tuned " + string(name)}
@@ -124,12 +124,12 @@ func tuned(q *question) Decision {
 	return d
 }
 
-// inTree is tuned's algorithm for a part of a larger collective, which has to be one task:
+// inTree is tuned's algorithm for a part of a larger collective. It has to be one task:
 // a binomial tree stands for a scatter and an allgather.
 func inTree(op tasks.Collective, ranks int, bytes, count int64) (c tasks.Choice, differs string) {
 	name := inGroup(op, ranks, bytes, count)
 	if name == scatterAllgather {
-		return adapt(submodules.Binomial), "a binomial tree in place of scatter_allgather"
+		return tasks.Choice{Submodule: submodules.Adapt, Algorithm: submodules.Binomial}, "a binomial tree in place of scatter_allgather"
 	}
 	p, differs := counterpart(op, name, ranks)
 	return choice(p, op), differs

@@ -2,6 +2,7 @@ package trials
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,11 +11,11 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/bench"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
@@ -65,7 +66,7 @@ of the model does to its accuracy. It takes no operand.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			if b.from != "" {
-				return b.resimulate(args, c.OutOrStdout())
+				return b.resimulate(c.Context(), args, c.OutOrStdout())
 			}
 			if err := kit.Operand("collectives such as bcast,allreduce")(c, args); err != nil {
 				return err
@@ -93,7 +94,7 @@ of the model does to its accuracy. It takes no operand.`,
 }
 
 // read checks all arguments.
-func (b *benchAccuracy) read(operand string) error {
+func (b *benchAccuracy) read(operand string) (err error) {
 	switch {
 	case b.file == "":
 		return kit.Usagef("--machine: give a file that tierflow bench p2p --machine wrote on these ranks")
@@ -102,39 +103,22 @@ func (b *benchAccuracy) read(operand string) error {
 	case b.count < 1 || b.count > bench.MaxPlans:
 		return kit.Usagef("--plans %d: give 1 to %d", b.count, bench.MaxPlans)
 	}
-	colls, err := kit.ParseCollectives(operand)
-	if err != nil {
-		return err
-	}
-	if err := b.CheckFlags(colls...); err != nil {
-		return err
-	}
-	sizes, err := kit.ParseSizes(b.Bytes)
-	if err != nil {
-		return kit.Usagef("--bytes: %w", err)
-	}
 	for _, b.Plan = range b.given {
 		if _, err := b.ReadForced(b.reg); err != nil {
 			return err
 		}
 	}
-	for _, coll := range colls {
-		for _, n := range sizes {
-			r, err := b.ReadRequest(coll, n, b.Job.Topology())
-			if err != nil {
-				return err
-			}
-			b.work = append(b.work, r)
-		}
+	if b.work, err = readWork(&b.Problem, operand); err != nil {
+		return err
 	}
 	b.machine, err = kit.ReadMachine("machine", b.file)
 	return err
 }
 
-// mostMeasured bounds the steps of a plan that is measured.
+// mostMeasured bounds the steps of a measured plan.
 const mostMeasured = 500_000
 
-// plans returns the plans of a request that are measured: all that were given, or the
+// plans returns the plans to measure for a request: all given ones, or the
 // rule's and some of the search space, evenly spread.
 func (b *benchAccuracy) plans(r tasks.Request, t *levels.Topology) ([]tasks.Plan, error) {
 	var all []tasks.Plan
@@ -159,7 +143,7 @@ func (b *benchAccuracy) plans(r tasks.Request, t *levels.Topology) ([]tasks.Plan
 	return all, nil
 }
 
-// distinct returns the plans that are not too long, only one of those that take equal times
+// distinct returns the plans within mostMeasured steps, only one of those with equal times
 // in a simulation: mostly these are the same programs by other names.
 func (b *benchAccuracy) distinct(r tasks.Request, t *levels.Topology, plans []tasks.Plan) (all []tasks.Plan, err error) {
 	seen := map[sim.Time]bool{}
@@ -207,7 +191,7 @@ func (b *benchAccuracy) run(ctx context.Context, stdout, stderr io.Writer) error
 	if err != nil || rec == nil { // not rank 0
 		return err
 	}
-	return b.print(rec, t, stdout)
+	return b.print(ctx, rec, t, stdout)
 }
 
 // measure adds a request's plans to a recording.
@@ -231,7 +215,7 @@ func (b *benchAccuracy) measure(ctx context.Context, meter tune.Meter, r tasks.R
 }
 
 // resimulate simulates a recording.
-func (b *benchAccuracy) resimulate(args []string, stdout io.Writer) error {
+func (b *benchAccuracy) resimulate(ctx context.Context, args []string, stdout io.Writer) error {
 	if len(args) > 0 {
 		return kit.Usagef("%q: with --from the recording says which collectives", args[0])
 	}
@@ -244,23 +228,20 @@ func (b *benchAccuracy) resimulate(args []string, stdout io.Writer) error {
 			return err
 		}
 	}
-	return b.print(rec, t, stdout)
+	return b.print(ctx, rec, t, stdout)
 }
 
 // print simulates the cells of a recording and prints all.
-func (b *benchAccuracy) print(rec *recording, t *levels.Topology, stdout io.Writer) error {
-	if err := rec.simulate(t, b.reg); err != nil {
+func (b *benchAccuracy) print(ctx context.Context, rec *recording, t *levels.Topology, stdout io.Writer) error {
+	if err := rec.simulate(ctx, t, b.reg); err != nil {
 		return kit.UsageError(err)
 	}
-	if b.json {
-		return kit.WriteJSON(stdout, rec)
-	}
-	return kit.WriteOutput(stdout, "", rec.text(b.worst))
+	return labkit.Print(stdout, b.json, rec, labkit.Left, func(w io.Writer) { rec.print(w, b.worst) })
 }
 
-// recording is measured collectives and the machine that predicts them.
+// recording is measured collectives and the machine to predict them by.
 type recording struct {
-	Command  string           `json:"command,omitempty"` // that measured it
+	Command  string           `json:"command,omitempty"` // by which it was measured
 	Topology string           `json:"topology"`
 	Links    string           `json:"links"`
 	Machine  *machine.Machine `json:"machine"`
@@ -281,7 +262,7 @@ type cell struct {
 	request tasks.Request
 }
 
-// readRecording reads what --json printed. Requests are of f32 and sums.
+// readRecording reads the output of --json. Requests are of f32 and sums.
 func readRecording(name string) (*recording, *levels.Topology, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
@@ -309,43 +290,30 @@ func readRecording(name string) (*recording, *levels.Topology, error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: cell %d: %w", name, i, err)
 		}
-		c.request = tasks.Request{Coll: coll, Root: levels.Rank(c.Root)}
-		if coll.HasData() {
-			c.request.Type, c.request.Count = tasks.Float32, c.Bytes/4
-		}
-		if c.request.Reduces() {
-			c.request.Op = tasks.Sum
-		}
+		c.request = labkit.Request(coll, c.Bytes)
+		c.request.Root = levels.Rank(c.Root)
 	}
 	return rec, t, nil
 }
 
 // simulate fills in the predictions and the summary.
-func (rec *recording) simulate(t *levels.Topology, reg submodules.Registry) error {
+func (rec *recording) simulate(ctx context.Context, t *levels.Topology, reg submodules.Registry) error {
 	for i := range rec.Cells {
 		c := &rec.Cells[i]
 		p, err := tasks.ParsePlan(c.Plan)
+		if err == nil {
+			c.Simulated, err = labkit.Simulate(ctx, &sim.Compilation{Request: c.request, Topology: t, Plan: p, Registry: reg}, rec.Machine, 0)
+		}
 		if err != nil {
 			return fmt.Errorf("cell %d: %w", i, err)
 		}
-		job, err := sim.Compile(c.request, t, p, reg)
-		if err != nil {
-			return fmt.Errorf("cell %d: %w", i, err)
-		}
-		result, err := job.Run(rec.Machine, sim.Options{})
-		if err != nil {
-			return fmt.Errorf("cell %d: %w", i, err)
-		}
-		c.Simulated = result.Time.Nanoseconds()
 	}
 	rec.Summary = sumUpAccuracy(rec.Cells)
 	return nil
 }
 
-// text is what is printed of a recording.
-func (rec *recording) text(worst int) []byte {
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+// print writes the cells, the summary and the worst predictions.
+func (rec *recording) print(w io.Writer, worst int) {
 	fmt.Fprintln(w, "collective\tbytes\tmeasured µs\t±\tsimulated µs\tto measured\tplan")
 	row := func(c *cell) {
 		fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n",
@@ -354,24 +322,13 @@ func (rec *recording) text(worst int) []byte {
 	for i := range rec.Cells {
 		row(&rec.Cells[i])
 	}
-	w.Flush()
-	fmt.Fprintf(&b, "\n%s\n", strings.TrimSpace(rec.Summary.String()))
+	fmt.Fprintf(w, "\n%s\n", strings.TrimSpace(rec.Summary.String()))
 	if worst = min(worst, len(rec.Cells)); worst > 0 {
-		b.WriteString("\nworst predictions:\n")
+		fmt.Fprintln(w, "\nworst predictions:")
 		sorted := slices.Clone(rec.Cells)
-		slices.SortStableFunc(sorted, func(a, b cell) int {
-			switch d := b.distance() - a.distance(); {
-			case d > 0:
-				return 1
-			case d < 0:
-				return -1
-			}
-			return 0
-		})
+		slices.SortStableFunc(sorted, func(a, b cell) int { return cmp.Compare(b.distance(), a.distance()) })
 		for i := range sorted[:worst] {
 			row(&sorted[i])
 		}
-		w.Flush()
 	}
-	return b.Bytes()
 }

@@ -40,21 +40,16 @@ func TestAccuracyRefusals(t *testing.T) {
 	if err := os.WriteFile(file, []byte(`{"topology": "2x2", "cell": []}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct{ args, want string }{
-		{"bcast", "--machine: give a file"},
-		{"bcast --machine nowhere.json", "--machine: open nowhere.json"},
-		{"bcast --machine assumed --plans 0", "--plans 0: give 1 to"},
-		{"bcast --machine assumed --time 0s", "--time 0s: must be above 0"},
-		{"--machine assumed", "give collectives such as bcast,allreduce"},
-		{"bcast --from x.json", "with --from the recording says"},
-		{"--from nowhere.json", "--from: open nowhere.json"},
-		{"--from " + file, `unknown field "cell"`},
-	} {
-		s := lab.Run(t, append([]string{"accuracy"}, strings.Fields(test.args)...)...)
-		if s.Status == 0 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: status %d, errors %q, want %q", test.args, s.Status, s.Errors, test.want)
-		}
-	}
+	lab.RefusesAll(t, "accuracy", map[string]string{
+		"bcast":                             "--machine: give a file",
+		"bcast --machine nowhere.json":      "--machine: open nowhere.json",
+		"bcast --machine assumed --plans 0": "--plans 0: give 1 to",
+		"bcast --machine assumed --time 0s": "--time 0s: must be above 0",
+		"--machine assumed":                 "give collectives such as bcast,allreduce",
+		"bcast --from x.json":               "with --from the recording says",
+		"--from nowhere.json":               "--from: open nowhere.json",
+		"--from " + file:                    `unknown field "cell"`,
+	})
 }
 
 func TestSumUpAccuracy(t *testing.T) {

@@ -1,13 +1,11 @@
 package trials
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/stat"
-
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
 )
@@ -15,11 +13,11 @@ import (
 // accuracy is how good predictions are.
 type accuracy struct {
 	Cells       int     `json:"cells"`
-	Median      float64 `json:"median_error"`       // of all, as a share of what was measured
+	Median      float64 `json:"median_error"`       // of all, as a share of the measured time
 	LargeCells  int     `json:"large_cells"`        // of largeCell bytes and more
 	LargeMedian float64 `json:"large_median_error"` // of these
 	Within      float64 `json:"large_within_15"`    // share of these with an error of at most 15%
-	Sizes       int     `json:"sizes"`              // collectives × sizes that have at least three plans
+	Sizes       int     `json:"sizes"`              // collectives × sizes with at least three plans
 	Rank        float64 `json:"rank_correlation"`   // the median over these
 	RankLeast   float64 `json:"rank_correlation_least"`
 	RankHigh    float64 `json:"rank_correlation_high"` // share of these with at least 0.9
@@ -69,38 +67,15 @@ func sumUpAccuracy(cells []cell) accuracy {
 // rankCorrelation is Spearman's between measured and predicted times. Times that differ by
 // less than tied count as equal: their order is chance.
 func rankCorrelation(plans []cell) float64 {
-	x := ranksOf(plans, func(c cell) float64 { return c.Measured })
-	y := ranksOf(plans, func(c cell) float64 { return c.Simulated })
-	r := stat.Correlation(x, y, nil)
-	if math.IsNaN(r) { // all plans are equal in one of the two
-		return 1
+	var measured, simulated []float64
+	for _, c := range plans {
+		measured, simulated = append(measured, c.Measured), append(simulated, c.Simulated)
 	}
-	return r
+	return labkit.RankCorrelation(measured, simulated, tied)
 }
 
 // tied is the ratio of two times below which they are equal.
 const tied = 1.05
-
-// ranksOf returns each plan's place by time; those of equal times share the mean of theirs.
-func ranksOf(plans []cell, of func(cell) float64) []float64 {
-	order := make([]int, len(plans))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(of(plans[a]), of(plans[b])) })
-	ranks := make([]float64, len(plans))
-	for from := 0; from < len(order); {
-		to := from + 1
-		for to < len(order) && of(plans[order[to]]) <= tied*of(plans[order[to-1]]) {
-			to++
-		}
-		for _, i := range order[from:to] {
-			ranks[i] = float64(from+to-1) / 2
-		}
-		from = to
-	}
-	return ranks
-}
 
 // String says it in a few lines.
 func (a accuracy) String() string {

@@ -1,16 +1,15 @@
 package trials
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/fixed"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
@@ -23,7 +22,7 @@ import (
 type labDecisions struct {
 	kit.Problem
 	reg     submodules.Registry
-	file    string // --machine; empty: the one that is assumed
+	file    string // --machine; empty: the assumed one
 	json    bool
 	request tasks.Request
 	on      *levels.Topology
@@ -43,12 +42,7 @@ both. tierflow simulate --plan simulates one of these plans in detail.`,
 		Example: `  tierflow-lab decisions bcast --topo 64x4 --bytes 64KiB
   tierflow-lab decisions allreduce --topo 16x8 --bytes 1MiB --machine machine.json --json`,
 		Args: kit.Operand(kit.WhichCollective),
-		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
-			if err := b.read(args[0]); err != nil {
-				return err
-			}
-			return b.run(c.Context(), c.OutOrStdout())
-		}),
+		RunE: kit.Checked(b.read, b.run),
 	}
 	b.AddTopoFlag(c, "4x2")
 	b.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
@@ -58,27 +52,25 @@ both. tierflow simulate --plan simulates one of these plans in detail.`,
 }
 
 // read checks all arguments.
-func (b *labDecisions) read(operand string) (err error) {
-	if b.request, b.on, err = b.ReadOne(operand); err != nil {
+func (b *labDecisions) read(args []string) (err error) {
+	if b.request, b.on, err = b.ReadOne(args[0]); err != nil {
 		return err
 	}
-	if b.machine, err = kit.ReadMachine("machine", b.file); err == nil && b.file != "" {
-		err = b.ChooseOn(b.machine)
-	}
+	b.machine, err = b.ReadMachine(b.file)
 	return err
 }
 
-// decision is a library's plan and what it takes.
+// decision is a library's plan and its time.
 type decision struct {
-	Library string  `json:"library"` // tierflow: the plan that it chooses
+	Library string  `json:"library"` // or tierflow, with the plan it chooses
 	Plan    string  `json:"plan"`
-	Theirs  string  `json:"theirs,omitempty"`  // what the library calls it
-	Closest string  `json:"closest,omitempty"` // what the plan has in place of something that tierflow has not
+	Theirs  string  `json:"theirs,omitempty"`  // the library's name for it
+	Closest string  `json:"closest,omitempty"` // the plan's stand-in for something missing in tierflow
 	NS      float64 `json:"simulated_ns"`
 	Ratio   float64 `json:"ratio"` // of the time to that of tierflow's plan
 }
 
-func (b *labDecisions) run(ctx context.Context, stdout io.Writer) error {
+func (b *labDecisions) run(ctx context.Context, stdout, _ io.Writer) error {
 	ours, err := b.Decide(b.request, b.on)
 	if err != nil {
 		return err
@@ -102,34 +94,21 @@ func (b *labDecisions) run(ctx context.Context, stdout io.Writer) error {
 			all[i].Ratio = kit.Round(all[i].NS/all[0].NS, 1e3)
 		}
 	}
-	if b.json {
-		return kit.WriteJSON(stdout, all)
-	}
-	return kit.WriteOutput(stdout, "", b.text(all))
+	return labkit.Print(stdout, b.json, all, labkit.Left, func(w io.Writer) { b.print(w, all) })
 }
 
-// simulate returns what a plan takes on the machine, ns.
+// simulate returns a plan's time on the machine, ns.
 func (b *labDecisions) simulate(ctx context.Context, p tasks.Plan) (float64, error) {
 	c := &sim.Compilation{Request: b.request, Topology: b.on, Plan: p, Registry: b.reg, Check: ctx.Err}
 	if _, err := kit.CheckSimulation(c, 1); err != nil {
 		return 0, err
 	}
-	job, err := c.Job()
-	if err != nil {
-		return 0, err
-	}
-	r, err := job.Run(b.machine, sim.Options{Check: func(int64) error { return ctx.Err() }})
-	if err != nil {
-		return 0, err
-	}
-	return r.Time.Nanoseconds(), nil
+	return labkit.Simulate(ctx, c, b.machine, 0)
 }
 
-// text is what is printed.
-func (b *labDecisions) text(all []decision) []byte {
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "%v on %v, simulated on %s\n", b.request, b.on, kit.MachineText(b.file, b.machine))
-	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
+// print writes a line for each library.
+func (b *labDecisions) print(w io.Writer, all []decision) {
+	fmt.Fprintf(w, "%v on %v, simulated on %s\n", b.request, b.on, kit.MachineText(b.file, b.machine))
 	fmt.Fprintln(w, "library\tµs\tto tierflow\tplan\tstands for")
 	for _, d := range all {
 		theirs := d.Theirs
@@ -138,6 +117,4 @@ func (b *labDecisions) text(all []decision) []byte {
 		}
 		fmt.Fprintf(w, "%s\t%.1f\t%.2f\t%s\t%s\n", d.Library, d.NS/1e3, d.Ratio, d.Plan, theirs)
 	}
-	w.Flush()
-	return out.Bytes()
 }

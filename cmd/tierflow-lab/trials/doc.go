@@ -1,7 +1,6 @@
-// Package trials is the commands of the laboratory that try tierflow itself: how much
-// of a collective is spent inside nodes, what overlaps, how well a simulation predicts,
-// how algorithms compare, and a rank that loses its processor. They stand on the flags
-// and meters of tierflow bench. Other libraries are measured by package peers.
+// Package trials is the commands of the laboratory that try tierflow itself: the time
+// of collectives inside nodes, overlap of tasks, how well a simulation predicts,
+// and how algorithms compare. They stand on the flags and meters of tierflow bench. Other libraries are measured by package peers.
 package trials
 
 import (
@@ -12,5 +11,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(reg submodules.Registry) []*cobra.Command {
-	return []*cobra.Command{accuracyCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), decisionsCommand(reg), disturbCommand()}
+	return []*cobra.Command{accuracyCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), decisionsCommand(reg)}
 }

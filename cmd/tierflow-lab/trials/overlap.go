@@ -6,10 +6,10 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/bench"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
@@ -50,7 +50,7 @@ occurs often, "first" is its first time there, right after the stage before it.
 	return c
 }
 
-// pair is two kinds of task, in a collective that has both.
+// pair is two kinds of task, in a collective with both.
 type pair struct {
 	kinds   [2]tasks.Kind
 	request tasks.Request
@@ -92,27 +92,15 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	if err != nil || len(results) == 0 {
 		return err // or this isn't rank 0
 	}
-	if err := b.print(stdout, results); err != nil || b.SVG == "" {
-		return err
-	}
-	figure, err := drawOverlaps(b.Segment, b.Job, results)
+	err = labkit.Print(stdout, b.JSON, map[string]any{"results": results}, labkit.Right, func(w io.Writer) {
+		for i := range results {
+			results[i].print(w)
+		}
+	})
 	if err != nil {
 		return err
 	}
-	return kit.WriteOutput(stdout, b.SVG, figure)
-}
-
-// print prints the results.
-func (b *benchOverlap) print(stdout io.Writer, results []overlapResult) error {
-	if b.JSON {
-		return kit.WriteJSON(stdout, map[string]any{"results": results})
-	}
-	for _, r := range results {
-		if err := r.print(stdout); err != nil {
-			return err
-		}
-	}
-	return nil
+	return labkit.Draw(stdout, b.SVG, drawOverlaps(b.Segment, b.Job, results))
 }
 
 // pairs reads operands such as ib+sb, each with all plans.
@@ -199,9 +187,9 @@ func (p pair) measure(ctx context.Context, m bench.TaskMeter, stop stats.Stop) (
 	return r, nil
 }
 
-func (r overlapResult) print(out io.Writer) error {
-	fmt.Fprintf(out, "# %s with %s, of %s, plan %s; %d samples\n", r.Kinds[0], r.Kinds[1], r.Collective, r.Plan, r.Together.N)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+// print writes a line for each leader, and one for the slowest.
+func (r *overlapResult) print(w io.Writer) {
+	fmt.Fprintf(w, "# %s with %s, of %s, plan %s; %d samples\n", r.Kinds[0], r.Kinds[1], r.Collective, r.Plan, r.Together.N)
 	head := []string{"leader", r.Kinds[0], r.Kinds[1], "together", "perfect", "hidden"}
 	if r.Stage != "" {
 		if r.First != nil {
@@ -211,7 +199,6 @@ func (r overlapResult) print(out io.Writer) error {
 	}
 	fmt.Fprintln(w, strings.Join(head, "\t")+"\t")
 	row := func(name string, a, b, together, first, inTurn float64) {
-		us := func(ns float64) string { return fmt.Sprintf("%.1f", ns/1e3) }
 		cells := []string{name, us(a), us(b), us(together), us(max(a, b)), hiddenText(a, b, together)}
 		if r.First != nil {
 			cells = append(cells, us(first))
@@ -229,10 +216,12 @@ func (r overlapResult) print(out io.Writer) error {
 		first = slices.Max(r.First)
 	}
 	row("slowest", r.Alone[0].P50, r.Alone[1].P50, r.Together.P50, first, r.InTurn.P50)
-	return w.Flush()
 }
 
-// at returns a value, or 0 where there are none.
+// us returns a time in µs.
+func us(ns float64) string { return fmt.Sprintf("%.1f", ns/1e3) }
+
+// at returns a value, or 0 beyond the end.
 func at(values []float64, i int) float64 {
 	if i >= len(values) {
 		return 0

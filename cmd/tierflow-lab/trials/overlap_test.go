@@ -7,27 +7,20 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/levels"
 )
 
 func TestBenchOverlap(t *testing.T) {
 	s := lab.Run(t, strings.Fields("overlap --topo 2x2 --json"+short)...)
-	type result struct {
-		Kinds       [2]string     `json:"kinds"`
-		Collective  string        `json:"collective"`
-		Plan        string        `json:"plan"`
-		LeaderRanks []levels.Rank `json:"leader_ranks"`
-		Alone       [2]costs.Cost `json:"alone"`
-		Together    costs.Cost    `json:"together"`
-		Stage       string        `json:"stage"`
-		First       []float64     `json:"first_ns"`
-		InTurn      costs.Cost    `json:"in_turn"`
-	}
 	all := kittest.Decode[struct {
-		Results []result `json:"results"`
+		Results []overlapResult
 	}](t, s.Out).Results
 	if len(all) != 2 {
 		t.Fatalf("%d results, want ib with sb and ib with ir; errors %q", len(all), s.Errors)
+	}
+	for _, key := range []string{"kinds", "collective", "plan", "leader_ranks", "alone", "together", "stage", "first_ns", "in_turn"} {
+		if !strings.Contains(s.Out, `"`+key+`":`) {
+			t.Errorf("no %s in\n%s", key, s.Out)
+		}
 	}
 	for i, want := range []string{"bcast ib sb sbib", "allreduce ib ir ibir"} {
 		r := all[i]

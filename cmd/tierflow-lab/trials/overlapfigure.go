@@ -9,9 +9,9 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// drawOverlaps draws figures 2 and 6 of the HAN paper: what tasks take alone, at once and
+// drawOverlaps draws figures 2 and 6 of the HAN paper: times of tasks alone, at once and
 // in turn on each leader, one panel for each pair and plan.
-func drawOverlaps(segment int64, j kit.Job, results []overlapResult) ([]byte, error) {
+func drawOverlaps(segment int64, j kit.Job, results []overlapResult) viz.Panels {
 	figure := viz.Panels{Title: fmt.Sprintf("tasks on leaders, segments of %s, %v", tasks.FormatBytes(segment), j.Topology())}
 	for _, r := range results {
 		p := viz.Plot{Title: bench.PlanTitle(r.Plan, r.Kinds[0], r.Kinds[1]), X: "leader", Y: "µs", Style: viz.Bars}
@@ -40,5 +40,5 @@ func drawOverlaps(segment int64, j kit.Job, results []overlapResult) ([]byte, er
 		}
 		figure.Plots = append(figure.Plots, p)
 	}
-	return figure.SVG()
+	return figure
 }

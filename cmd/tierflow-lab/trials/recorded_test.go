@@ -22,7 +22,7 @@ func TestRecordedAccuracy(t *testing.T) {
 				t.Fatal(err)
 			}
 			then := rec.Summary
-			if err := rec.simulate(topo, all.Submodules()); err != nil {
+			if err := rec.simulate(t.Context(), topo, all.Submodules()); err != nil {
 				t.Fatal(err)
 			}
 			now := rec.Summary

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/bench"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs"
@@ -18,7 +18,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -31,8 +31,6 @@ type benchShare struct {
 	file   string // --simulate; empty: nothing is simulated
 	json   bool
 	stop   stats.Stop
-	colls  []tasks.Collective
-	sizes  []int64
 	given  []string       // --plan, as often as it was given
 	forced []tasks.Forced // one for each plan, at least one
 }
@@ -87,21 +85,15 @@ type shareRow struct {
 	ToFirst float64 `json:"to_first,omitempty"`
 }
 
-// meters are what measures on all ranks and on one of each node.
+// meters measure on all ranks, and on one of each node.
 type meters struct {
-	all           passageMeter
-	leaders       tune.Meter // nil on other ranks
-	on, onLeaders *levels.Topology
-	isFirst       bool // this is rank 0
+	all     passageMeter
+	leaders tune.Meter // nil on other ranks
+	on      *levels.Topology
+	isFirst bool // this is rank 0
 }
 
 func (b *benchShare) run(c *cobra.Command, operand string) (err error) {
-	if b.colls, err = kit.ParseCollectives(operand); err != nil {
-		return err
-	}
-	if b.sizes, err = kit.ParseSizes(b.Bytes); err != nil {
-		return kit.Usagef("--bytes: %w", err)
-	}
 	if b.stop.Budget <= 0 {
 		return kit.Usagef("--time %v: must be above 0", b.stop.Budget)
 	}
@@ -111,58 +103,54 @@ func (b *benchShare) run(c *cobra.Command, operand string) (err error) {
 	if b.forced, err = bench.ReadPlans(&b.Problem, b.reg, b.given); err != nil {
 		return err
 	}
-	if b.file != "" {
-		s, err := b.ReadSimulated(b.file)
-		if err != nil {
-			return err
-		}
-		b.Job = s
-		leaders, err := oneEach(s.Topology())
-		if err != nil {
-			return err
-		}
-		m := meters{
-			on: s.Topology(), all: meter.NewSimulated(s.Topology(), s.Machine, b.reg),
-			onLeaders: leaders, leaders: tune.NewSimulatedMeter(leaders, s.Machine, b.reg), isFirst: true,
-		}
-		return b.print(c.Context(), c.OutOrStdout(), m)
-	}
-	return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, _ io.Writer) error {
-		return kit.RunRanks(c.Context(), b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
-			return b.runRank(ctx, stdout, comms[0])
+	if b.file == "" {
+		return b.RunOnJob(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), func(stdout, _ io.Writer) error {
+			work, err := readWork(&b.Problem, operand)
+			if err != nil {
+				return err
+			}
+			return kit.RunRanks(c.Context(), b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
+				return b.runRank(ctx, stdout, comms[0], work)
+			})
 		})
-	})
+	}
+	s, err := b.ReadSimulated(b.file)
+	if err != nil {
+		return err
+	}
+	m := meters{on: s.Topology(), all: meter.NewSimulated(s.Topology(), s.Machine, b.reg), isFirst: true}
+	ranks, err := pickLeaders(m.on)
+	if err != nil {
+		return err
+	}
+	leaders, err := m.on.Sub(ranks)
+	if err != nil {
+		return err
+	}
+	m.leaders = tune.NewSimulatedMeter(leaders, s.Machine, b.reg)
+	work, err := readWork(&b.Problem, operand)
+	if err != nil {
+		return err
+	}
+	return b.measureAll(c.Context(), c.OutOrStdout(), m, work)
 }
 
-// oneEach returns the topology of one rank of each node.
-func oneEach(t *levels.Topology) (*levels.Topology, error) {
+// pickLeaders returns one rank of each node.
+func pickLeaders(t *levels.Topology) ([]levels.Rank, error) {
 	if t.Nodes() == 1 {
 		return nil, kit.Usagef("%v is one node: all is inside it; give several, such as --topo 4x2", t)
 	}
-	ranks, err := t.Pick(t.Nodes(), 1)
-	if err != nil {
-		return nil, err
-	}
-	return t.Sub(ranks)
+	return t.Pick(t.Nodes(), 1)
 }
 
 // runRank measures on one rank.
-func (b *benchShare) runRank(ctx context.Context, stdout io.Writer, c *planner.Comm) (err error) {
+func (b *benchShare) runRank(ctx context.Context, stdout io.Writer, c *planner.Comm, work []tasks.Request) error {
 	m := meters{on: c.Topology(), isFirst: c.Rank() == 0}
-	if m.onLeaders, err = oneEach(m.on); err != nil {
-		return err
-	}
-	ranks, err := m.on.Pick(m.on.Nodes(), 1)
+	ranks, err := pickLeaders(m.on)
 	if err != nil {
 		return err
 	}
-	color := planner.NoColor
-	for _, r := range ranks {
-		if int(r) == c.Rank() {
-			color = 0
-		}
-	}
-	sub, err := c.Split(ctx, color, c.Rank())
+	sub, err := kit.SplitRanks(ctx, c, ranks)
 	if err != nil {
 		return err
 	}
@@ -177,40 +165,41 @@ func (b *benchShare) runRank(ctx context.Context, stdout io.Writer, c *planner.C
 	}
 	all.Regime = costs.Single
 	m.all = all
-	if !m.isFirst {
-		stdout = io.Discard
-	}
-	if err := b.print(ctx, stdout, m); err != nil || sub == nil {
+	if err := b.measureAll(ctx, stdout, m, work); err != nil || sub == nil {
 		return err
 	}
 	return sub.Close()
 }
 
-// print measures and prints all rows.
-func (b *benchShare) print(ctx context.Context, stdout io.Writer, m meters) error {
-	rows, err := b.measureAll(ctx, m)
-	switch {
-	case err != nil || !m.isFirst:
-		return err
-	case b.json:
-		return kit.WriteJSON(stdout, map[string]any{"topology": m.on.String(), "links": b.Job.Links(), "rows": rows})
+// measureAll measures all requests, and prints the rows on rank 0.
+func (b *benchShare) measureAll(ctx context.Context, stdout io.Writer, m meters, work []tasks.Request) error {
+	var rows []shareRow
+	for _, r := range work {
+		of, err := b.measureRequest(ctx, m, r)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, of...)
 	}
-	fmt.Fprintf(stdout, "# %v\n# µs; speedups: if the time inside nodes were nothing\n", b.Job)
-	w := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
-	head := "collective\tbytes\ttotal\tinside\tspeedup\tleaders\tspeedup\tmodel\tinside\tspeedup"
-	if len(b.forced) > 1 {
-		head += "\tto first"
+	if !m.isFirst {
+		return nil
 	}
-	fmt.Fprintln(w, head+"\t plan")
-	for _, r := range rows {
-		fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
-	}
-	return w.Flush()
+	results := map[string]any{"topology": m.on.String(), "links": b.Job.Links(), "rows": rows}
+	return labkit.Print(stdout, b.json, results, labkit.Right, func(w io.Writer) {
+		fmt.Fprintf(w, "# %v\n# µs; speedups: if the time inside nodes were nothing\n", b.Job)
+		head := "collective\tbytes\ttotal\tinside\tspeedup\tleaders\tspeedup\tmodel\tinside\tspeedup"
+		if len(b.forced) > 1 {
+			head += "\tto first"
+		}
+		fmt.Fprintln(w, head+"\t plan")
+		for _, r := range rows {
+			fmt.Fprintln(w, strings.Join(r.cells(), "\t"))
+		}
+	})
 }
 
 // cells returns a line of the table.
 func (r shareRow) cells() []string {
-	us := func(ns float64) string { return fmt.Sprintf("%.1f", ns/1e3) }
 	speedup := func(total, inside float64) string {
 		if total-inside <= 0 {
 			return "-"
@@ -229,27 +218,6 @@ func (r shareRow) cells() []string {
 		cells = append(cells, fmt.Sprintf("%.2f", r.ToFirst))
 	}
 	return append(cells, " "+r.Plan)
-}
-
-// measureAll returns the rows of all collectives, sizes and plans.
-func (b *benchShare) measureAll(ctx context.Context, m meters) (rows []shareRow, err error) {
-	for _, coll := range b.colls {
-		for _, n := range b.sizes {
-			r, err := b.ReadRequest(coll, n, m.on)
-			if err != nil {
-				return nil, err
-			}
-			of, err := b.measureRequest(ctx, m, r)
-			if err != nil {
-				return nil, err
-			}
-			rows = append(rows, of...)
-			if !coll.HasData() {
-				break
-			}
-		}
-	}
-	return rows, nil
 }
 
 // measureRequest returns the rows of a request, one or two for each plan.
@@ -293,13 +261,14 @@ func (b *benchShare) plans(r tasks.Request, t *levels.Topology, forced tasks.For
 	}
 	whole := p
 	whole.Segment, whole.Window = tasks.Whole, 1
-	cutBase, _ := rule.Choose(r, t, p)
-	wholeBase, _ := rule.Choose(r, t, whole)
+	cutBase, _ := builtin.Choose(r, t, p)
+	wholeBase, _ := builtin.Choose(r, t, whole)
 	cut := p.Over(cutBase)
 	whole = whole.Over(wholeBase)
 	for _, key := range whole.Keys() {
-		// One segment goes along a chain from node to node: a tree is what suits it.
-		if c, _ := whole.Choice(key); c.Algorithm == "chain" && !isGiven(p, key) && hasTrees(r.Coll) {
+		// One segment goes along a chain from node to node: a tree suits it better.
+		_, isGiven := p.Choice(key)
+		if c, _ := whole.Choice(key); c.Algorithm == "chain" && !isGiven && hasTrees(r.Coll) {
 			whole = whole.Set(key, tasks.Choice{Submodule: "adapt", Algorithm: "binomial"})
 		}
 	}
@@ -314,12 +283,6 @@ func hasTrees(c tasks.Collective) bool {
 	return c == tasks.Bcast || c == tasks.Reduce || c == tasks.Allreduce || c == tasks.Barrier
 }
 
-// isGiven reports whether a plan has a choice for a level or a kind of task.
-func isGiven(p tasks.Plan, key string) bool {
-	_, ok := p.Choice(key)
-	return ok
-}
-
 // measure returns the row of a plan.
 func (b *benchShare) measure(ctx context.Context, m meters, r tasks.Request, p tasks.Plan) (row shareRow, err error) {
 	row = shareRow{Collective: r.Coll.String(), Bytes: r.Bytes(), Plan: p.String()}
@@ -332,7 +295,7 @@ func (b *benchShare) measure(ctx context.Context, m meters, r tasks.Request, p t
 	if err != nil {
 		return row, err
 	}
-	g, err := rule.Outline(r, m.on, p)
+	g, err := builtin.Outline(r, m.on, p)
 	if err != nil {
 		return row, err
 	}

@@ -30,15 +30,15 @@ type Coll struct {
 	json     bool   // print JSON
 	wire     bool   // a plain stream beside
 	alloc    bool   // buffers of planner.Alloc
-	tls      string // what a second job has between nodes; empty: there is none
+	tls      string // of a second job between nodes; empty: there is none
 	file     string // --simulate: a machine's file; empty: nothing is simulated
 	svg      string // a file for a figure; empty: none
 	Registry submodules.Registry
 	given    []string        // --plan, as often as it was given
-	plans    []string        // to compare; empty ones: the environment's, or what is chosen
+	plans    []string        // to compare; empty ones: the environment's, or as chosen
 	Work     []tasks.Request // to measure, in this order
 	from     string          // --root: a rank, all, or all/N
-	every    int             // distance of roots that are measured one by one; 0: --root is not all
+	every    int             // distance of roots measured one by one; 0: --root is not all
 	rotate   bool            // the root, from call to call
 	Results  Results
 }
@@ -143,10 +143,7 @@ func (b *Coll) Read(operand string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time")); err != nil {
-		return err
-	}
-	if err := cmp.Or(b.readPlans(), kit.CheckOutput("svg", b.svg)); err != nil {
+	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time"), b.readPlans(), kit.CheckOutput("svg", b.svg)); err != nil {
 		return err
 	}
 	sizes, err := kit.ParseSizes(b.Bytes)
@@ -163,7 +160,7 @@ func (b *Coll) Read(operand string) error {
 		return err
 	}
 	if b.Counts != "" {
-		sizes = sizes[:1] // which doesn't matter
+		sizes = sizes[:1] // any one: counts take its place
 	}
 	return b.readWork(colls, sizes)
 }
@@ -172,11 +169,11 @@ const (
 	allRoots = "all"
 	// maxSkew keeps a mistyped skew from making a run of hours.
 	maxSkew = 100 * time.Millisecond
-	// mostRoots bounds the programs that --root all needs.
+	// mostRoots bounds the programs of --root all.
 	mostRoots = 256
 )
 
-// AddRootFlag adds --root, which may name all roots.
+// AddRootFlag adds --root, for one root or all.
 func (b *Coll) AddRootFlag(c *cobra.Command) {
 	c.Flags().StringVar(&b.from, "root", "", kit.RootText+", or all, or all/N, every Nth (default 0, in short operations all by turns)")
 }
@@ -207,7 +204,7 @@ func (b *Coll) readRoot() (err error) {
 	return nil
 }
 
-// rootsOf returns the roots from which a request is measured, one by one.
+// rootsOf returns the roots of a request to measure, one by one.
 func (b *Coll) rootsOf(r tasks.Request) []levels.Rank {
 	if !r.Rooted() || b.every == 0 {
 		return []levels.Rank{r.Root}
@@ -219,23 +216,10 @@ func (b *Coll) rootsOf(r tasks.Request) []levels.Rank {
 	return all
 }
 
-// MaxPlans bounds the communicators, each with buffers of its own.
-const MaxPlans = 16
-
-// readPlans chooses the plans to compare: forced ones, else flat beside what the rule
-// chooses.
+// readPlans chooses the plans to compare: forced ones, else flat beside the rule's choice.
 func (b *Coll) readPlans() error {
-	if len(b.given) > MaxPlans {
-		return kit.Usagef("--plan: %d plans; at most %d", len(b.given), MaxPlans)
-	}
-	plans := b.given
-	if len(plans) == 0 {
-		plans = []string{""} // the environment's
-	}
-	for _, b.Plan = range plans {
-		if _, err := b.ReadForced(b.Registry); err != nil {
-			return err
-		}
+	if _, err := ReadPlans(&b.Problem, b.Registry, b.given); err != nil {
+		return err
 	}
 	switch {
 	case len(b.given) > 0:

@@ -22,6 +22,27 @@ import (
 // quick measures little.
 const quick = "--iters 2 --link none"
 
+// rowsOf runs the command, which must print JSON, and returns its rows.
+func rowsOf(t *testing.T, args ...string) []Result {
+	t.Helper()
+	return kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, args...).Out).Results
+}
+
+// onRanks calls f on each of n ranks, with the subject of a request.
+func onRanks(t *testing.T, n string, r tasks.Request, rotate bool, f func(ctx context.Context, c *planner.Comm, s *subject) error) {
+	t.Helper()
+	err := planner.Run(t.Context(), n, nil, func(ctx context.Context, c *planner.Comm) error {
+		s, err := newSubject(c, c, r, rotate, payload.Ordinary)
+		if err != nil {
+			return err
+		}
+		return f(ctx, c, s)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // Simulated times need no ranks and repeat exactly.
 func TestSimulated(t *testing.T) {
 	line := strings.Fields("bench coll bcast,barrier --topo 64x12 --bytes 1KiB,16MiB --simulate assumed")
@@ -32,10 +53,7 @@ func TestSimulated(t *testing.T) {
 	if again := tierflow.Succeeds(t, line...); again != text {
 		t.Errorf("first\n%s\nthen\n%s", text, again)
 	}
-	rows := tierflow.Run(t, append(line, "--json", "--plan", "bcast:shape=flat")...)
-	all := kittest.Decode[struct {
-		Results []Result `json:"results"`
-	}](t, rows.Out).Results
+	all := rowsOf(t, append(line, "--json", "--plan", "bcast:shape=flat")...)
 	if len(all) != 3 || all[1].Shape != "flat" || all[1].P50 <= all[0].P50 || all[1].Simulated == "" || all[1].Iters != 1 {
 		t.Errorf("%+v", all)
 	}
@@ -157,8 +175,7 @@ func TestBenchAlloc(t *testing.T) {
 
 // A sample of single calls is one call from root 0, whatever it takes.
 func TestBenchSingle(t *testing.T) {
-	s := tierflow.Run(t, strings.Fields("bench coll bcast,allreduce --single --bytes 8,64KiB --topo 1x2 --iters 30 --json")...)
-	rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
+	rows := rowsOf(t, strings.Fields("bench coll bcast,allreduce --single --bytes 8,64KiB --topo 1x2 --iters 30 --json")...)
 	if len(rows) != 4 {
 		t.Fatalf("%d rows, want 4", len(rows))
 	}
@@ -171,30 +188,21 @@ func TestBenchSingle(t *testing.T) {
 
 // A rank that is late makes its call late, and no more calls than that.
 func TestBenchSkew(t *testing.T) {
-	s := tierflow.Run(t, strings.Fields("bench coll allreduce --single --skew 2ms --bytes 8 --topo 1x2 --iters 5 --json")...)
-	rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
+	rows := rowsOf(t, strings.Fields("bench coll allreduce --single --skew 2ms --bytes 8 --topo 1x2 --iters 5 --json")...)
 	if len(rows) != 1 || rows[0].Skew != 2000 || rows[0].Min < 2000 || rows[0].Wrong != 0 {
 		t.Errorf("%+v", rows)
 	}
-	for flags, want := range map[string]string{
+	tierflow.RefusesAll(t, "bench coll allreduce --topo 1x2", map[string]string{
 		"--skew 2ms":           "--skew 2ms: at most 100ms, and only with --single",
 		"--skew -1ms --single": "--skew -1ms: at most 100ms",
 		"--skew 1s --single":   "--skew 1s: at most 100ms",
-	} {
-		if s := tierflow.Run(t, strings.Fields("bench coll allreduce --topo 1x2 "+flags)...); s.Status != 2 || !strings.Contains(s.Errors, want) {
-			t.Errorf("%s: status %d, %q; want 2 and %q", flags, s.Status, s.Errors, want)
-		}
-	}
+	})
 }
 
 // However short it is, an operation measured by single calls is called once a sample.
 func TestSingleCallsAreSingle(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 4, Type: tasks.Float32, Op: tasks.Sum}
-	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, c, r, false, payload.Ordinary)
-		if err != nil {
-			return err
-		}
+	onRanks(t, "2", r, false, func(ctx context.Context, c *planner.Comm, s *subject) error {
 		if err := measure(ctx, []*subject{s}, effort{samples: 10, single: true}); err != nil {
 			return err
 		}
@@ -203,9 +211,6 @@ func TestSingleCallsAreSingle(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // Several plans make rows in turn, which say whose they are.
@@ -233,7 +238,7 @@ func TestBenchPlanNotForBarriers(t *testing.T) {
 	const plan = "shape=han,fs=15KiB,i=adapt/splitbinary"
 	args := strings.Fields("bench coll bcast --topo 4x1 --bytes 20KiB --json " + quick)
 	check := func(args ...string) {
-		rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, args...).Out).Results
+		rows := rowsOf(t, args...)
 		if len(rows) != 1 || rows[0].Wrong != 0 || !strings.Contains(rows[0].Plan, "i=adapt/splitbinary") {
 			t.Errorf("rows %+v, want one of %s", rows, plan)
 		}
@@ -248,7 +253,7 @@ func TestBenchPlanNotForBarriers(t *testing.T) {
 // Each root is measured by itself, and how much roots differ is told.
 func TestBenchAllRoots(t *testing.T) {
 	line := "bench coll scatter,allreduce --topo 2x2 --bytes 400 --plan shape=han --root all " + quick
-	rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, strings.Fields(line+" --json")...).Out).Results
+	rows := rowsOf(t, strings.Fields(line+" --json")...)
 	if len(rows) != 2 || rows[0].Roots == nil || rows[1].Roots != nil || rows[0].Iters != 4*2 || rows[1].Iters != 2 {
 		t.Fatalf("rows %+v, want the roots of a scatter", rows)
 	}
@@ -268,7 +273,7 @@ func TestBenchAllRoots(t *testing.T) {
 // Blocks that differ come out right, and their bandwidth counts all of them.
 func TestBenchCounts(t *testing.T) {
 	line := "bench coll allgather,reducescatter --topo 2x2 --counts 300,0,1000,7 --json " + quick
-	rows := kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, strings.Fields(line)...).Out).Results
+	rows := rowsOf(t, strings.Fields(line)...)
 	if len(rows) != 4 {
 		t.Fatalf("%d rows, want flat and the rule's of two collectives", len(rows))
 	}
@@ -282,11 +287,7 @@ func TestBenchCounts(t *testing.T) {
 // Elements that are not what they should be are counted, and the run fails.
 func TestBenchCountsWrongElements(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 1000, Type: tasks.Float32, Op: tasks.Sum}
-	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, c, r, false, payload.Ordinary)
-		if err != nil {
-			return err
-		}
+	onRanks(t, "2", r, false, func(ctx context.Context, c *planner.Comm, s *subject) error {
 		if c.Rank() == 1 {
 			binary.NativeEndian.PutUint32(s.send[7*4:], math.Float32bits(1000)) // not what others expect of it
 		}
@@ -309,19 +310,12 @@ func TestBenchCountsWrongElements(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // A short operation is called often in a sample, and by turns from each root.
 func TestShortOperationsRotate(t *testing.T) {
 	r := tasks.Request{Coll: tasks.Bcast, Count: 4, Type: tasks.Float32}
-	err := planner.Run(t.Context(), "2", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, c, r, true, payload.Ordinary)
-		if err != nil {
-			return err
-		}
+	onRanks(t, "2", r, true, func(ctx context.Context, c *planner.Comm, s *subject) error {
 		estimate, err := s.warmUp(ctx)
 		if err != nil {
 			return err
@@ -338,9 +332,6 @@ func TestShortOperationsRotate(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // What is checked is the result of the last call of a sample, from whichever root.
@@ -353,11 +344,7 @@ func TestRotatingRootsAreChecked(t *testing.T) {
 		if r.Reduces() {
 			r.Op = tasks.Sum
 		}
-		err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
-			s, err := newSubject(c, c, r, true, payload.Ordinary)
-			if err != nil {
-				return err
-			}
+		onRanks(t, "3", r, true, func(ctx context.Context, c *planner.Comm, s *subject) error {
 			for root := levels.Rank(1); root < 3; root++ {
 				if err := s.addCall(root); err != nil {
 					return err
@@ -373,9 +360,6 @@ func TestRotatingRootsAreChecked(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
@@ -395,10 +379,9 @@ func TestSimulatedRoots(t *testing.T) {
 	figure := filepath.Join(t.TempDir(), "roots.svg")
 	args := []string{"bench", "coll", "bcast,reduce", "--topo", "8x3", "--simulate", "assumed", "--bytes", "64KiB", "--json", "--svg", figure, "--root"}
 	for from, want := range map[string]int{"all": 24, "all/5": 5} {
-		s := tierflow.Run(t, append(args, from)...)
-		rows := kittest.Decode[struct{ Results []Result }](t, s.Out).Results
+		rows := rowsOf(t, append(args, from)...)
 		if len(rows) != 4 {
-			t.Fatalf("--root %s: %d rows of %+v", from, len(rows), s)
+			t.Fatalf("--root %s: %d rows", from, len(rows))
 		}
 		for _, r := range rows {
 			if r.Roots == nil || len(r.Roots.P50) != want || len(r.Roots.Lows) != want || r.Iters != want || r.Roots.Min < r.Min || r.Roots.Max != r.P99 {
@@ -423,4 +406,14 @@ func TestSmallBandwidths(t *testing.T) {
 	if len(cells) < 9 || strings.Trim(cells[7], "0.") == "" || strings.Trim(cells[8], "0.") == "" {
 		t.Errorf("algbw and busbw are lost in\n%s", out)
 	}
+}
+
+// Buffers that can't be made are refused. All together have a bound, and the largest size below it is named: of a block for
+// collectives of blocks.
+func TestImpossibleBuffers(t *testing.T) {
+	tierflow.RefusesAll(t, "bench coll --topo 4x4", map[string]string{
+		"alltoall --bytes 1GiB":               "alltoall of 1GiB: buffers of 16 ranks would take over 64GiB together; at most 64MiB each",
+		"bcast --bytes 1KiB,4GiB":             "bcast of 4GiB: buffers of 16 ranks would take over 64GiB together; at most 1GiB each",
+		"bcast --dtype loc(f16) --bytes 1KiB": "--dtype: there are no buffers of loc(f16): no Go type is made of it",
+	})
 }

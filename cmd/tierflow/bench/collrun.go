@@ -18,10 +18,7 @@ import (
 // run measures on all ranks of this process. Rank 0 prints.
 func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 	b.Results = Results{Out: stdout, JSON: b.json, wired: b.wire, roots: b.every > 0, sealed: b.Sealed != nil}
-	notes := stdout
-	if b.json {
-		notes = stderr
-	}
+	notes := notesOut(b.json, stdout, stderr)
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 	chooser := "the built-in rule"
 	if b.Table != "" || os.Getenv(planner.TableVariable) != "" {
@@ -80,7 +77,7 @@ func (b *Coll) RunRank(ctx context.Context, comms []*planner.Comm) (err error) {
 		return err
 	}
 	defer func() {
-		// After a failure these only say again what has failed.
+		// After a failure these only repeat it.
 		if closed := closeOwn(m.own); err == nil {
 			err = closed
 		}
@@ -120,8 +117,8 @@ func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
 	}
 	effort := m.Effort
 	effort.Time /= time.Duration(len(roots))
-	// The stream by itself: it goes through the runtime's poller, which moves this
-	// goroutine to another thread. Calls of a few microseconds suffer from that.
+	// The stream by itself: it goes through the runtime's poller, and that moves this goroutine
+	// to another thread. Calls of a few microseconds suffer from a move.
 	for _, part := range [][]*subject{streams, operations} {
 		if len(part) > 0 {
 			if err := measure(ctx, part, effort); err != nil {
@@ -131,7 +128,7 @@ func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
 	}
 	if m.alloc {
 		for _, s := range operations {
-			planner.Free(s.comm, s.send) // where there is nothing to free it does nothing
+			planner.Free(s.comm, s.send) // it does nothing to ordinary buffers
 			planner.Free(s.comm, s.recv)
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,7 +28,7 @@ type benchP2P struct {
 	kit.Problem
 	file  string // --machine; empty: none is written
 	json  bool
-	tls   bool // measure what sealing takes
+	tls   bool // measure the time of sealing
 	stop  stats.Stop
 	sizes []int64
 }
@@ -102,11 +101,7 @@ func (b *benchP2P) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.Job.Topology().Size() < 2 {
 		return kit.Usagef("one rank: a message is between two")
 	}
-	notes := stdout
-	if b.json || b.file == "-" {
-		notes = stderr
-	}
-	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
+	fmt.Fprintf(notesOut(b.json || b.file == "-", stdout, stderr), "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 	var found *meter.Found
 	err := kit.RunRanks(ctx, b.Job, []string{""}, func(ctx context.Context, comms []*planner.Comm) error {
 		setup, err := b.setup(ctx, comms[0])
@@ -139,11 +134,11 @@ func (b *benchP2P) run(ctx context.Context, stdout, stderr io.Writer) error {
 
 // How sealing is measured.
 const (
-	sealRuns = 9 // of which the median counts
+	sealRuns = 9 // the median counts
 	sealTime = 10 * time.Millisecond
 )
 
-// addSealing measures what TLS takes of rank 0's processor.
+// addSealing measures rank 0's time for TLS.
 func addSealing(found *meter.Found) error {
 	var seals, opens []float64 // ns a byte
 	for range sealRuns {
@@ -166,7 +161,7 @@ func addSealing(found *meter.Found) error {
 	return nil
 }
 
-// write writes the machine's file and prints what was measured.
+// write writes the machine's file and prints the measurements.
 func (b *benchP2P) write(found *meter.Found, stdout io.Writer) error {
 	data, err := found.Machine.Format()
 	if err != nil {
@@ -177,16 +172,13 @@ func (b *benchP2P) write(found *meter.Found, stdout io.Writer) error {
 			return err
 		}
 	}
-	if b.json {
-		return kit.WriteJSON(stdout, found)
-	}
-	return kit.WriteOutput(stdout, "", p2pText(found))
+	return kit.WriteResult(stdout, b.json, found, func() []byte { return p2pText(found) })
 }
 
-// p2pText is what is printed of a machine.
+// p2pText is the printed form of a machine.
 func p2pText(found *meter.Found) []byte {
 	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(&b)
 	fmt.Fprintln(w, "number\tvalue\t±")
 	for _, n := range found.Numbers {
 		fmt.Fprintf(w, "%s\t%.4g\t%.2g\n", n.Key, n.Value, n.Half)
@@ -203,7 +195,7 @@ func p2pText(found *meter.Found) []byte {
 	return b.Bytes()
 }
 
-// setup returns what no message tells. All ranks of c call it.
+// setup returns the numbers that no message tells. All ranks of c call it.
 func (b *benchP2P) setup(ctx context.Context, c *planner.Comm) (s meter.Setup, err error) {
 	s.Frame.MessageBytes = goroutineFrame
 	if kit.IsLaunched() {
@@ -219,10 +211,10 @@ func (b *benchP2P) setup(ctx context.Context, c *planner.Comm) (s meter.Setup, e
 	return s, nil
 }
 
-// goroutineFrame is what the emulated link adds to a message, bytes.
+// goroutineFrame is added to a message by the emulated link, bytes.
 const goroutineFrame = 66
 
-// provenance says where the numbers are from.
+// provenance is the origin of the numbers.
 func (b *benchP2P) provenance(c *planner.Comm) costs.Provenance {
 	p := costs.Provenance{
 		Hosts: kit.Hosts(c), Ranks: fmt.Sprint(b.Job), Links: b.Job.Links(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),

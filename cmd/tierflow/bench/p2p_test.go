@@ -48,18 +48,15 @@ func TestP2POutputs(t *testing.T) {
 }
 
 func TestP2PRefusals(t *testing.T) {
-	for _, test := range []struct{ args, want string }{
-		{"--bytes 0", "a message of 0B; allowed are 1B to 64MiB"},
-		{"--bytes 1GiB", "a message of 1GiB; allowed are 1B to 64MiB"},
-		{"--time 0s", "--time 0s: must be above 0"},
-		{"--topo 1", "one rank: a message is between two"},
-		{"--json --machine -", "standard output has room for one"},
-		{"--topo 2 --machine /nowhere/m.json", "/nowhere"},
-		{"extra", "there are only flags"},
-	} {
-		s := tierflow.Run(t, append([]string{"bench", "p2p", "--time", "1ms", "--bytes", "8"}, strings.Fields(test.args)...)...)
-		if s.Status == 0 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: status %d, errors %q, want %q", test.args, s.Status, s.Errors, test.want)
-		}
+	if s := tierflow.Run(t, strings.Fields("bench p2p --time 1ms --bytes 8 --topo 2 --machine /nowhere/m.json")...); s.Status == 0 || !strings.Contains(s.Errors, "/nowhere") {
+		t.Errorf("%+v, want that there is no folder /nowhere", s)
 	}
+	tierflow.RefusesAll(t, "bench p2p --time 1ms --bytes 8", map[string]string{
+		"--bytes 0":          "a message of 0B; allowed are 1B to 64MiB",
+		"--bytes 1GiB":       "a message of 1GiB; allowed are 1B to 64MiB",
+		"--time 0s":          "--time 0s: must be above 0",
+		"--topo 1":           "one rank: a message is between two",
+		"--json --machine -": "standard output has room for one",
+		"extra":              "there are only flags",
+	})
 }

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,16 +26,16 @@ import (
 type benchRecover struct {
 	kills  int
 	victim string // a name of victims, or all
+	size   string // --bytes
 	count  int64  // elements of the calls
 	twice  bool   // a second rank dies soon after
 }
 
-// victims are the kinds of ranks that are killed, in turn.
+// victims are the kinds of ranks to kill, in turn.
 var victims = []string{"root", "leader", "leaf"}
 
 func recoverCommand() *cobra.Command {
 	b := &benchRecover{}
-	var size string
 	c := &cobra.Command{
 		Use:   "recover",
 		Short: "Kill ranks, and measure how long the others take to go on",
@@ -57,29 +56,22 @@ without both.`,
 		Example: `  tierflow run -n 16 --hosts a:4,b:4,c:4,d:4 --launcher local --oversubscribe --max-restarts 200 -- tierflow bench recover --kills 200
   tierflow run -n 4 --max-restarts 20 -- tierflow bench recover --kills 20 --victim leaf`,
 		Args: kit.NoOperands,
-		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			if err := b.read(size); err != nil {
-				return err
-			}
-			return b.run(c.Context(), c.OutOrStdout())
-		}),
+		RunE: kit.Checked(b.read, b.run),
 	}
 	f := c.Flags()
 	f.IntVar(&b.kills, "kills", 20, "number of kills, at most --max-restarts of tierflow run, or half of that with --twice")
 	f.StringVar(&b.victim, "victim", "all", "who is killed: root, leader, leaf or all")
 	f.BoolVar(&b.twice, "twice", false, "a second rank dies while the others recover")
-	f.StringVar(&size, "bytes", "8KiB", "size of the allreduces, of float64")
+	f.StringVar(&b.size, "bytes", "8KiB", "size of the allreduces, of float64")
 	return c
 }
 
 // read checks all arguments.
-func (b *benchRecover) read(size string) error {
-	n, err := kit.ParseSizes(size)
+func (b *benchRecover) read([]string) error {
+	n, err := kit.ParseSizeWithin(b.size, 8, largestMessage)
 	switch {
 	case err != nil:
-		return kit.Usagef("--bytes: %w", err)
-	case len(n) != 1 || n[0] < 8 || n[0] > largestMessage:
-		return kit.Usagef("--bytes %s: allowed is one size from 8B to %s", size, tasks.FormatBytes(largestMessage))
+		return err
 	case b.kills < 1:
 		return kit.Usagef("--kills %d: allowed are numbers from 1 on", b.kills)
 	case b.victim != "all" && !slices.Contains(victims, b.victim):
@@ -87,7 +79,7 @@ func (b *benchRecover) read(size string) error {
 	case os.Getenv(launcher.LobbyVariable) == "":
 		return kit.Usagef("nobody takes the place of a killed rank: start it by tierflow run --max-restarts")
 	}
-	b.count = n[0] / 8
+	b.count = n / 8
 	return nil
 }
 
@@ -108,8 +100,8 @@ var timeNames = [times]string{"victim", "heard", "decided", "shrunk", "first", "
 // trial is one kill.
 type trial [times]float64
 
-// run is the part of one process, which may come late.
-func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
+// run is the part of one process, maybe of a late one.
+func (b *benchRecover) run(ctx context.Context, stdout, _ io.Writer) error {
 	c, err := planner.Join(ctx, nil)
 	if errors.Is(err, planner.ErrOver) {
 		return nil
@@ -135,7 +127,7 @@ func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
 				return err
 			}
 		}
-		if done == settled {
+		if done == settledKills {
 			early = countHoldings()
 		}
 		if done == b.kills {
@@ -150,27 +142,27 @@ func (b *benchRecover) run(ctx context.Context, stdout io.Writer) error {
 		return nil
 	}
 	fmt.Fprintf(stdout, "# %v; allreduce of %s\n", c.Topology(), tasks.FormatBytes(8*b.count))
-	if _, err = stdout.Write(recoveryText(all)); err == nil && early.descriptors > 0 && done > settled {
-		_, err = fmt.Fprintf(stdout, "# rank 0 had %v after %d kills, and has %v after %d\n", early, settled, countHoldings(), done)
+	if _, err = stdout.Write(recoveryText(all)); err == nil && early.descriptors > 0 && done > settledKills {
+		_, err = fmt.Fprintf(stdout, "# rank 0 had %v after %d kills, and has %v after %d\n", early, settledKills, countHoldings(), done)
 	}
 	return err
 }
 
-// settled is after how many kills what a process holds should grow no more.
-const settled = 3
+// settledKills is the number of kills after which a process's holdings should grow no more.
+const settledKills = 3
 
-// holdings are what a process could leak.
+// holdings are things that a process could leak.
 type holdings struct{ descriptors, mappings, goroutines, heap int }
 
 func (h holdings) String() string {
 	return fmt.Sprintf("%d descriptors, %d mappings, %d goroutines, %d KiB in use", h.descriptors, h.mappings, h.goroutines, h.heap)
 }
 
-// countHoldings counts what this process holds; without /proc nothing but goroutines and memory.
+// countHoldings counts the holdings of this process; without /proc only goroutines and memory.
 func countHoldings() (h holdings) {
 	time.Sleep(settleTime)
 	runtime.GC()
-	runtime.GC() // what cleanups let go of
+	runtime.GC() // for objects let go by cleanups
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	fds, _ := os.ReadDir("/proc/self/fd")
@@ -178,16 +170,20 @@ func countHoldings() (h holdings) {
 	return holdings{len(fds), bytes.Count(maps, []byte("\n")), runtime.NumGoroutine(), int(m.HeapAlloc >> 10)}
 }
 
-// settleTime is how long a job that others have taken the place of may take to end.
+// settleTime is the time for a job to end after others have taken its place.
 const settleTime = time.Second
 
 // mostSecond is how long after the first a second rank dies at most, ms.
 const mostSecond = 30
 
-// lead is how long before its death a rank is told, and everybody: longer than what leads there.
-const lead = 50 * time.Millisecond
+// The time between the announcement of a death and the death: lead, and leadTimes that of a barrier.
+// The announcement and a barrier take less, on a busy machine too.
+const (
+	lead      = 50 * time.Millisecond
+	leadTimes = 4
+)
 
-// kill lets one rank die, and the others recover. It returns what they go on with.
+// kill lets one rank die, and the others recover. It returns their new communicator.
 func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *trial) (*planner.Comm, error) {
 	kinds := b.kinds(c.Topology())
 	if len(kinds) == 0 {
@@ -206,7 +202,7 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 		err = planner.AllreduceNow(ctx, c, data, data, tasks.Max)
 	}
 	since(heard)
-	for { // until those who are left have ended a call
+	for { // until the survivors have ended a call
 		if !planner.Recoverable(err) {
 			return c, err
 		}
@@ -230,9 +226,14 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 	}
 }
 
-// doom lets a rank die soon, or two. It returns when the first one does, in ns, and how many are left.
+// doom lets a rank die soon, or two, but not before all ranks know. It returns when the first one
+// does, in ns, and how many are left.
 func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int) (death int64, left int, err error) {
-	soon := time.Now().Add(lead + time.Duration(n*7919%20)*time.Millisecond)
+	began := time.Now()
+	if err := planner.BarrierNow(ctx, c); err != nil {
+		return 0, 0, err
+	}
+	soon := time.Now().Add(lead + leadTimes*time.Since(began) + time.Duration(n*7919%20)*time.Millisecond)
 	deaths := []int64{soon.UnixNano(), soon.Add(time.Duration(n*7907%(mostSecond+1)) * time.Millisecond).UnixNano()}
 	if err := planner.BcastNow(ctx, c, deaths, 0); err != nil {
 		return 0, 0, err
@@ -247,6 +248,9 @@ func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int)
 	if left = c.Size() - len(victims); left == 0 {
 		return 0, 0, kit.Usagef("--twice: %v has no third rank", c.Topology())
 	}
+	if err := planner.BarrierNow(ctx, c); err != nil && !planner.Recoverable(err) { // a victim that has left it may be dead
+		return 0, 0, err
+	}
 	if i := slices.Index(victims, c.Rank()); i >= 0 {
 		own, err := os.FindProcess(os.Getpid())
 		if err != nil {
@@ -257,7 +261,7 @@ func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int)
 	return deaths[0], left, nil
 }
 
-// fill lets others in until all ranks are there again. All ranks call it, those that have come late too.
+// fill lets others in until all ranks are there again. All ranks call it, late ones too.
 func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error) {
 	all, err := strconv.Atoi(os.Getenv("TIERFLOW_SIZE"))
 	if err != nil {
@@ -303,7 +307,7 @@ func (b *benchRecover) kinds(t *levels.Topology) (kinds []string) {
 	return kinds
 }
 
-// victimOf returns the rank that dies; -1: there is none of that kind.
+// victimOf returns the rank to kill; -1: there is none of that kind.
 func victimOf(t *levels.Topology, kind string) int {
 	if kind == "root" {
 		return 0
@@ -322,7 +326,7 @@ func victimOf(t *levels.Topology, kind string) int {
 // recoveryText is a table of kills by victim.
 func recoveryText(all []trial) []byte {
 	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(&b)
 	fmt.Fprint(w, "victim\tkills")
 	for _, name := range timeNames[heard:] {
 		fmt.Fprintf(w, "\t%s p50\tp99\tmax", name)

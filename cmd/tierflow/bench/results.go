@@ -31,16 +31,16 @@ type Result struct {
 	Mean       float64     `json:"mean_us"`
 	AlgBW      float64     `json:"algbw_gbytes_per_s"`
 	BusBW      float64     `json:"busbw_gbytes_per_s"`
-	OldAlgBW   float64     `json:"algbw_gbps"`               // deprecated name of AlgBW, which is no bits: the next version goes without
+	OldAlgBW   float64     `json:"algbw_gbps"`               // deprecated name of AlgBW, as these are no bits: the next version goes without
 	OldBusBW   float64     `json:"busbw_gbps"`               // the same of BusBW
 	Wrong      int64       `json:"wrong"`                    // elements
-	ToWire     float64     `json:"ratio_to_wire,omitempty"`  // of p50, to that of a one-way stream of as many bytes
-	Counts     []int64     `json:"counts,omitempty"`         // of blocks that differ, elements; Bytes is the largest's
+	ToWire     float64     `json:"ratio_to_wire,omitempty"`  // of p50, to a one-way stream's of as many bytes
+	Counts     []int64     `json:"counts,omitempty"`         // of different blocks, elements; Bytes is the largest's
 	Roots      *rootSpread `json:"roots,omitempty"`          // of --root all; the other numbers are those of all roots' samples
 	Single     bool        `json:"single,omitempty"`         // a sample is one call; else calls back to back
-	Skew       float64     `json:"skew_us,omitempty"`        // by which the last rank was late; times include it
+	Skew       float64     `json:"skew_us,omitempty"`        // lateness of the last rank; times include it
 	TLS        string      `json:"tls,omitempty"`            // of connections between nodes, as it was given; empty: plain, or as the job has it
-	ToPlain    float64     `json:"ratio_to_plain,omitempty"` // of p50, to that without TLS
+	ToPlain    float64     `json:"ratio_to_plain,omitempty"` // of p50, to the one without TLS
 	Simulated  string      `json:"simulated,omitempty"`      // the machine; empty: the times were measured
 	asked      string      // the plan as it was given
 }
@@ -51,9 +51,17 @@ type rootSpread struct {
 	Median float64   `json:"median_p50_us"`
 	Max    float64   `json:"max_p50_us"`
 	Ratio  float64   `json:"max_to_min"`
-	P50    []float64 `json:"p50_us"` // by root, as what follows
+	P50    []float64 `json:"p50_us"` // by root, as the next ones
 	Lows   []float64 `json:"lows_us"`
 	P99    []float64 `json:"p99_us"`
+}
+
+// notesOut returns the writer for notes: that of the results, unless a program reads these.
+func notesOut(asData bool, stdout, stderr io.Writer) io.Writer {
+	if asData {
+		return stderr
+	}
+	return stdout
 }
 
 // newSpread sums up the median times of all roots. Of each root there are its least and
@@ -181,8 +189,8 @@ func (r *Results) addRow(row Result) error {
 	return r.printLine(cells, row.asked)
 }
 
-// printLine prints one row at once. Its columns are wide enough for all rows, so that
-// they line up though they come seconds apart.
+// printLine prints one row at once. Its columns are wide enough for all rows, and line up though
+// rows come seconds apart.
 func (r *Results) printLine(cells []string, plan string) error {
 	w := tabwriter.NewWriter(r.Out, 11, 0, 1, ' ', tabwriter.AlignRight)
 	text := strings.Join(cells, "\t") + "\t"

@@ -15,13 +15,13 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/planner/rule"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Segments is the flags of commands that measure tasks on segments, and the ranks that do.
+// Segments is the flags of commands for tasks on segments, and their ranks.
 type Segments struct {
 	kit.Problem
 	JSON     bool
@@ -48,7 +48,7 @@ var (
 	_ TaskMeter = (*meter.Simulated)(nil)
 )
 
-// AddFlags adds all flags. figure says what --svg draws.
+// AddFlags adds all flags. figure names the picture of --svg.
 func (b *Segments) AddFlags(c *cobra.Command, figure string) {
 	b.AddJobFlags(c)
 	b.AddRequestFlags(c, "64KiB", "size of a segment")
@@ -60,8 +60,7 @@ func (b *Segments) AddFlags(c *cobra.Command, figure string) {
 	f.StringVar(&b.SVG, "svg", "", "draw "+figure+" to a file")
 }
 
-// RunOnRanks reads the flags, prepares ranks, and calls f. The writers that f gets
-// print on rank 0 only.
+// RunOnRanks reads the flags, prepares ranks, and calls f with writers that print on rank 0 only.
 func (b *Segments) RunOnRanks(c *cobra.Command, f func(ctx context.Context, stdout, stderr io.Writer) error) error {
 	if err := b.read(); err != nil {
 		return err
@@ -74,11 +73,9 @@ func (b *Segments) RunOnRanks(c *cobra.Command, f func(ctx context.Context, stdo
 	if b.IsGiven("time") {
 		return kit.Usagef("--time: a simulation with --simulate has no such thing")
 	}
-	s, err := b.ReadSimulated(b.file)
-	if err != nil {
+	if _, err := b.ReadSimulated(b.file); err != nil {
 		return err
 	}
-	b.Job = s
 	return f(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
 }
 
@@ -99,7 +96,10 @@ func (b *Segments) read() (err error) {
 	return err
 }
 
-// ReadPlans reads each plan that was given, or the environment's.
+// MaxPlans bounds the plans of a command, each with communicators and buffers of its own.
+const MaxPlans = 16
+
+// ReadPlans reads each given plan, or the environment's.
 func ReadPlans(p *kit.Problem, reg submodules.Registry, given []string) (all []tasks.Forced, err error) {
 	if len(given) > MaxPlans {
 		return nil, kit.Usagef("--plan: %d plans; at most %d", len(given), MaxPlans)
@@ -122,14 +122,12 @@ const maxSegment = 256 << 20
 
 // PrintHeader describes the machine, once arguments are known to be right.
 func (b *Segments) PrintHeader(stdout, stderr io.Writer) {
-	if b.JSON {
-		stdout = stderr
-	}
+	notes := notesOut(b.JSON, stdout, stderr)
 	if b.file != "" {
-		fmt.Fprintf(stdout, "# %v\n", b.Job)
+		fmt.Fprintf(notes, "# %v\n", b.Job)
 		return
 	}
-	fmt.Fprintf(stdout, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
+	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 }
 
 // MakeRequest returns a request of n segments and its plan in lockstep.
@@ -141,11 +139,11 @@ func (b *Segments) MakeRequest(coll tasks.Collective, n int64, forced tasks.Forc
 	r.Count *= n
 	p := forced.For(coll)
 	p.Shape, p.Segment = tasks.HanLockstep, b.Segment
-	base, _ := rule.Choose(r, b.Job.Topology(), p)
+	base, _ := builtin.Choose(r, b.Job.Topology(), p)
 	return r, p.Over(base), nil
 }
 
-// RunOnMeter calls f on each rank's meter, or on that of a simulated machine.
+// RunOnMeter calls f on each rank's meter, or on a simulated machine's.
 func (b *Segments) RunOnMeter(ctx context.Context, f func(ctx context.Context, m TaskMeter) error) error {
 	if s, ok := b.Job.(kit.Simulated); ok {
 		return f(ctx, meter.NewSimulated(s.Topology(), s.Machine, b.Registry))

@@ -26,7 +26,6 @@ func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr 
 	if err != nil {
 		return err
 	}
-	b.Job = s
 	if err := b.Read(operand); err != nil {
 		return err
 	}
@@ -36,11 +35,7 @@ func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr 
 	}
 	defer bar.Finish()
 	b.Results = Results{Out: stdout, JSON: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0}
-	notes := stdout
-	if b.json {
-		notes = stderr
-	}
-	fmt.Fprintf(notes, "# %v\n# times are simulated: slowest rank's; algbw, busbw: GB/s (1e9 bytes/s)\n", s)
+	fmt.Fprintf(notesOut(b.json, stdout, stderr), "# %v\n# times are simulated: slowest rank's; algbw, busbw: GB/s (1e9 bytes/s)\n", s)
 	if err := b.Results.printHead(); err != nil {
 		return err
 	}
@@ -64,7 +59,7 @@ func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr 
 	return b.draw(stdout)
 }
 
-// simulatedProgress says what the largest simulation needs, and complains if it doesn't fit.
+// simulatedProgress tells the need of the largest simulation, and complains if it doesn't fit.
 func (b *Coll) simulatedProgress(ctx context.Context, stderr io.Writer) (*kit.Progress, error) {
 	t, need := b.Job.Topology(), ""
 	largest := slices.MaxFunc(b.Work, func(a, b tasks.Request) int { return cmp.Compare(a.Bytes(), b.Bytes()) })
@@ -78,7 +73,7 @@ func (b *Coll) simulatedProgress(ctx context.Context, stderr io.Writer) (*kit.Pr
 		if err != nil {
 			return nil, err
 		}
-		need = fmt.Sprintf("%s, at most: some %s of memory", kit.SimulationText(c, n), kit.MemoryText(n.Bytes))
+		need = kit.NeedText(kit.SimulationText(c, n)+", at most", n.Bytes)
 	}
 	return kit.NewProgress(stderr, "simulating", need), nil
 }
@@ -86,7 +81,7 @@ func (b *Coll) simulatedProgress(ctx context.Context, stderr io.Writer) (*kit.Pr
 // simulate returns the row of a request with a forced plan, from one root or from all.
 func (b *Coll) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, forced string) (row Result, err error) {
 	t := b.Job.Topology()
-	var first tasks.Plan // of root 0, or the one that was asked for
+	var first tasks.Plan // of the first root
 	var all, p50, lows, p99 []float64
 	for i, root := range b.rootsOf(r) {
 		r.Root = root

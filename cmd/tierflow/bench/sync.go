@@ -16,8 +16,9 @@ import (
 
 // benchSync is the command bench sync.
 type benchSync struct {
-	bytes int64
-	late  int // ranks without the state
+	size  string // --bytes
+	bytes int64  // of the state
+	late  int    // ranks without the state
 	times int
 	gbit  float64 // of a link, Gbit/s; 0: not known
 }
@@ -27,7 +28,6 @@ const mostState = 4 << 30
 
 func syncCommand() *cobra.Command {
 	b := &benchSync{}
-	var size string
 	c := &cobra.Command{
 		Use:   "sync",
 		Short: "Measure how long it takes to give newcomers the state of the others",
@@ -36,30 +36,29 @@ Each time the state is another one, and is compared afterwards. --gbit is what a
 a ratio to bytes / rate, the least that a newcomer on a node of its own can take.`,
 		Example: `  tierflow run -n 5 --hosts a:1,b:1,c:1,d:1,e:1 -- tierflow bench sync --late 4 --gbit 1`,
 		Args:    kit.NoOperands,
-		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			n, err := kit.ParseSizes(size)
-			switch {
-			case err != nil:
-				return kit.Usagef("--bytes: %w", err)
-			case len(n) != 1 || n[0] < 1 || n[0] > mostState:
-				return kit.Usagef("--bytes %s: allowed is one size from 1B to %s", size, tasks.FormatBytes(mostState))
-			case b.late < 1 || b.times < 1 || b.gbit < 0:
-				return kit.Usagef("--late %d --times %d --gbit %v: allowed are numbers from 1 on, and a rate from 0 on", b.late, b.times, b.gbit)
-			}
-			b.bytes = n[0]
-			return b.run(c.Context(), c.OutOrStdout())
-		}),
+		RunE:    kit.Checked(b.read, b.run),
 	}
 	f := c.Flags()
-	f.StringVar(&size, "bytes", "256MiB", "size of the state")
+	f.StringVar(&b.size, "bytes", "256MiB", "size of the state")
 	f.IntVar(&b.late, "late", 1, "how many ranks have nothing of it, the highest ones")
 	f.IntVar(&b.times, "times", 5, "how often")
 	f.Float64Var(&b.gbit, "gbit", 0, "what a link carries, Gbit/s; 0: not known")
 	return c
 }
 
+// read checks all arguments.
+func (b *benchSync) read([]string) (err error) {
+	if b.bytes, err = kit.ParseSizeWithin(b.size, 1, mostState); err != nil {
+		return err
+	}
+	if b.late < 1 || b.times < 1 || b.gbit < 0 {
+		return kit.Usagef("--late %d --times %d --gbit %v: allowed are numbers from 1 on, and a rate from 0 on", b.late, b.times, b.gbit)
+	}
+	return nil
+}
+
 // run is the part of one process.
-func (b *benchSync) run(ctx context.Context, stdout io.Writer) error {
+func (b *benchSync) run(ctx context.Context, stdout, _ io.Writer) error {
 	c, err := planner.Join(ctx, nil)
 	if err != nil {
 		return err
@@ -71,7 +70,7 @@ func (b *benchSync) run(ctx context.Context, stdout io.Writer) error {
 	state := make([]byte, b.bytes)
 	var all []float64
 	for n := range b.times {
-		took, err := b.once(ctx, c, state, n)
+		took, err := b.giveState(ctx, c, state, n)
 		if err != nil {
 			return err
 		}
@@ -92,8 +91,8 @@ func (b *benchSync) run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// once gives the late ranks the n-th state, and returns the seconds that it took the last rank.
-func (b *benchSync) once(ctx context.Context, c *planner.Comm, state []byte, n int) (seconds float64, err error) {
+// giveState gives the late ranks the n-th state, and returns the last rank's seconds for it.
+func (b *benchSync) giveState(ctx context.Context, c *planner.Comm, state []byte, n int) (seconds float64, err error) {
 	revision := uint64(n + 1)
 	late := c.Rank() >= c.Size()-b.late
 	if late {

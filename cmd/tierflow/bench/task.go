@@ -7,7 +7,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
@@ -102,8 +101,7 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return b.show(stdout, results)
 }
 
-// checkSeries complains if a figure is asked for of a task that occurs once on each
-// leader.
+// checkSeries complains if a figure is asked for of a task occurring once on each leader.
 func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
 	if b.SVG == "" {
 		return nil
@@ -147,7 +145,7 @@ func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
 	return nil
 }
 
-// fill takes the task's cost from what was measured.
+// fill takes the task's cost from the measurements.
 func (r *taskResult) fill(name string, t *levels.Topology, request tasks.Request, p tasks.Plan, series []costs.Series, book *costs.Book) error {
 	cost, ok := book.Cost(r.Key)
 	if !ok {
@@ -158,8 +156,8 @@ func (r *taskResult) fill(name string, t *levels.Topology, request tasks.Request
 	return nil
 }
 
-// findRequest returns the request of the first collective that has the task, in a long
-// pipeline or else in a short one.
+// findRequest returns the request of the first collective with the task, in a long pipeline or
+// else in a short one.
 func (b *benchTask) findRequest(forced tasks.Forced) (r tasks.Request, p tasks.Plan, key costs.Key, err error) {
 	var known []string
 	for _, coll := range tasks.Requestable() {
@@ -173,7 +171,7 @@ func (b *benchTask) findRequest(forced tasks.Forced) (r tasks.Request, p tasks.P
 			}
 			keys, err := stageKeys(r, b.Job.Topology(), p)
 			if errors.Is(err, tasks.ErrPlan) {
-				break // a scan where ranks aren't numbered node by node
+				break // a scan of ranks not numbered node by node
 			}
 			if err != nil {
 				return r, p, key, err
@@ -210,8 +208,8 @@ func stageKeys(r tasks.Request, t *levels.Topology, p tasks.Plan) (keys []costs.
 	return keys, nil
 }
 
-// LeadersOf returns the leaders of the innermost groups, in the order of groups; none
-// where the plan doesn't fit.
+// LeadersOf returns the leaders of the innermost groups, in the order of groups; none if the plan
+// doesn't fit.
 func LeadersOf(t *levels.Topology, r tasks.Request, p tasks.Plan) (all []levels.Rank) {
 	h, err := tasks.Hierarchy(r, t, p)
 	if err != nil {
@@ -227,7 +225,7 @@ func (r taskResult) print(out io.Writer) error {
 	fmt.Fprintf(out, "# %s of %s, plan %s\n", r.Task, r.Collective, r.Plan)
 	fmt.Fprintf(out, "slowest leader: %.1f µs ± %.1f (95%%), p50 %.1f, min %.1f, p95 %.1f, max %.1f; %d samples, %d outliers\n",
 		r.Mean/1e3, r.Half/1e3, r.P50/1e3, r.Min/1e3, r.P95/1e3, r.Max/1e3, r.N, r.Outliers)
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(out)
 	for i, ns := range r.Leaders {
 		if ns == 0 {
 			continue

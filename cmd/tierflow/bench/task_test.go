@@ -71,14 +71,12 @@ func TestTaskSimulated(t *testing.T) {
 	}
 	kittest.CheckDrawing(t, figure, "i=adapt/chain", "occurrence", ">r0<", "µs")
 	args[2] = "ib"
-	if s := tierflow.Run(t, append(args, "i=adapt/chain")...); s.Status != 2 || !strings.Contains(s.Errors, "ib occurs once") {
-		t.Errorf("%+v", s)
-	}
+	tierflow.Refuses(t, "ib occurs once", append(args, "i=adapt/chain")...)
 }
 
 // What can't be drawn or isn't known is said before anything is measured.
 func TestFigureArguments(t *testing.T) {
-	for args, want := range map[string]string{
+	tierflow.RefusesAll(t, "bench", map[string]string{
 		"task sbib --svg /nowhere/x.svg":            "there is no directory /nowhere",
 		"task sbib --svg /":                         "a directory",
 		"task sbib --svg -":                         "standard output has the numbers",
@@ -87,9 +85,5 @@ func TestFigureArguments(t *testing.T) {
 		"task sbib --simulate nothing.json":         "nothing.json",
 		"task sbib --simulate assumed --link 1us":   "--link",
 		"task sbib --plan i=adapt/chain --plan i=x": "x",
-	} {
-		if s := tierflow.Run(t, strings.Fields("bench "+args)...); s.Status != 2 || !strings.Contains(s.Errors, want) || s.Out != "" {
-			t.Errorf("%s: %+v", args, s)
-		}
-	}
+	})
 }

@@ -26,7 +26,7 @@ type wire struct {
 }
 
 const (
-	wireTag  = 1 << 20          // of the message that says where to connect
+	wireTag  = 1 << 20          // of the message with the addresses
 	wireWait = 10 * time.Second // for the connection
 )
 
@@ -55,8 +55,8 @@ func firstElsewhere(t *levels.Topology) (int, error) {
 	return 0, errors.New("all ranks are on one node; a wire is between two")
 }
 
-// offerWire listens, tells the other rank the addresses and a token, and accepts only
-// a connection that brings the token.
+// offerWire listens, tells the other rank the addresses and a token, and accepts only a
+// connection with the token.
 func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
@@ -87,7 +87,7 @@ func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
 	}
 }
 
-// takeWire connects to rank 0, at the first address that answers.
+// takeWire connects to rank 0, at the first answering address.
 func takeWire(ctx context.Context, c *planner.Comm) (*wire, error) {
 	text := make([]byte, 8<<10)
 	n, err := planner.Recv(ctx, c, 0, wireTag, text)
@@ -137,8 +137,8 @@ func (w *wire) close() {
 	}
 }
 
-// stream moves buf from one rank to the other, which answers with a byte at the end.
-// It returns the time that this took the sender, and 0 on all other ranks.
+// stream moves buf from one rank to the other. The other rank answers with a byte at the end. It
+// returns the sender's time, and 0 on all other ranks.
 func (w *wire) stream(buf []byte) (time.Duration, error) {
 	if w.conn == nil {
 		return 0, nil
@@ -152,10 +152,11 @@ func (w *wire) stream(buf []byte) (time.Duration, error) {
 		_, err := w.conn.Write(answer)
 		return 0, err
 	}
-	if _, err := w.conn.Write(buf); err != nil {
-		return 0, fmt.Errorf("wire: %w", err)
+	_, err := w.conn.Write(buf)
+	if err == nil {
+		_, err = io.ReadFull(w.conn, answer)
 	}
-	if _, err := io.ReadFull(w.conn, answer); err != nil {
+	if err != nil {
 		return 0, fmt.Errorf("wire: %w", err)
 	}
 	return time.Since(begin), nil

@@ -1,6 +1,6 @@
-// Package doctor is the command doctor. Under a launcher its processes enter their job as
-// any program would, tell each other what they know of their hosts, try every pair of
-// ranks, and rank 0 says first whether all is well.
+// Package doctor is the command doctor. Under a launcher its processes enter their job as any
+// program would, tell each other about their hosts, try every pair of ranks, and rank 0 says
+// first whether all is well.
 //
 // An examination has four parts, one file each:
 //

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +90,7 @@ func (d *doctor) run(ctx context.Context) error {
 	return errors.Join(err, e.close(ctx))
 }
 
-// reportAlone reports on a rank that is in no job, or can't enter its job.
+// reportAlone reports on a rank without a job, or unable to enter its job.
 func (d *doctor) reportAlone(began time.Time, cfg *join.Config, err error) error {
 	e := &examination{began: began}
 	e.self = factsOf(cfg, nil)
@@ -101,15 +100,7 @@ func (d *doctor) reportAlone(began time.Time, cfg *join.Config, err error) error
 
 // print prints in one write. Problems are the error.
 func (d *doctor) print(r *report) error {
-	var b bytes.Buffer
-	if d.json {
-		if err := kit.WriteJSON(&b, r); err != nil {
-			return err
-		}
-	} else {
-		r.text(&b)
-	}
-	if _, err := d.stdout.Write(b.Bytes()); err != nil {
+	if err := kit.WriteResult(d.stdout, d.json, r, func() []byte { return r.text(d.stdout) }); err != nil {
 		return err
 	}
 	if n := len(r.Problems); n > 0 {

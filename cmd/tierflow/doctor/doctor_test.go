@@ -221,16 +221,12 @@ func TestReach(t *testing.T) {
 }
 
 func TestWrongFlags(t *testing.T) {
-	for _, c := range []struct{ flag, want string }{
-		{"--expect=x=1gbit", "levels are m, s, i and w"},
-		{"--expect=i", "give LEVEL=RATE,LATENCY"},
-		{"--expect=i=fast", "one rate"},
-		{"--time=0s", "give a time up to 1h"},
-	} {
-		if s := tierflow.Run(t, "doctor", c.flag); s.Status != 2 || !strings.Contains(s.Errors, c.want) || s.Out != "" {
-			t.Errorf("%s: %+v", c.flag, s)
-		}
-	}
+	tierflow.RefusesAll(t, "doctor", map[string]string{
+		"--expect=x=1gbit": "levels are m, s, i and w",
+		"--expect=i":       "give LEVEL=RATE,LATENCY",
+		"--expect=i=fast":  "one rate",
+		"--time=0s":        "give a time up to 1h",
+	})
 }
 
 func TestVisitEncoding(t *testing.T) {

@@ -22,19 +22,19 @@ type examination struct {
 	began time.Time
 	limit time.Duration // of the measurement
 
-	self   *facts
-	world  *executor.World // nil: it could not be made
-	all    []*facts        // by rank
-	visits []visit         // rank 0's
-	left   int             // pairs that were not measured
-	errors []string        // that ended the measurement, of all ranks
+	self       *facts
+	world      *executor.World // nil: it could not be made
+	all        []*facts        // by rank
+	visits     []visit         // rank 0's
+	unmeasured int             // pairs
+	errors     []string        // that ended the measurement, of all ranks
 }
 
 // closeTime bounds the goodbye.
 const closeTime = 2 * time.Second
 
-// examine does all parts. All ranks do the same exchanges in the same order, whatever
-// goes wrong on one of them.
+// examine does all parts. All ranks do the same exchanges in the same order, even after a failure
+// on one of them.
 func (e *examination) examine(ctx context.Context) error {
 	e.job.Accept(greet)
 	if _, err := e.job.Exchange(ctx, nil); err != nil {
@@ -45,7 +45,7 @@ func (e *examination) examine(ctx context.Context) error {
 		return err
 	}
 	e.job.Accept(nil)
-	if _, err := e.job.Exchange(ctx, nil); err != nil { // and what comes now is for the world
+	if _, err := e.job.Exchange(ctx, nil); err != nil { // later connections are for the world
 		return err
 	}
 	var err error
@@ -75,7 +75,7 @@ func (e *examination) examine(ctx context.Context) error {
 	return err
 }
 
-// config is what a program without options has.
+// config is that of a program without options.
 func (e *examination) config() proc.Config {
 	return proc.Config{
 		Config:     executor.Config{StallAfter: -1, CloseTimeout: closeTime},
@@ -110,7 +110,7 @@ func (e *examination) measure(ctx context.Context) error {
 		return v.obey(ctx)
 	}
 	t := e.job.Topology
-	// A node has room for as many ranks as the CPUs that its ranks are bound to.
+	// A node has room for as many ranks as its ranks have CPUs.
 	room, bound := make([]int, t.Nodes()), map[string]bool{}
 	for r, f := range e.all {
 		if key := f.Node + " " + f.CPUs; !bound[key] {
@@ -127,7 +127,7 @@ func (e *examination) measure(ctx context.Context) error {
 	}
 	var err error
 	e.visits, err = v.conduct(ctx, all, e.limit)
-	e.left = planned - len(e.visits)
+	e.unmeasured = planned - len(e.visits)
 	return err
 }
 

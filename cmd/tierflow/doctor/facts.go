@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -11,16 +12,15 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/levels/join/seal"
 )
 
-// unlimited is a limit that isn't there.
+// unlimited stands for no limit.
 const unlimited = -1
 
-// facts are what a rank knows of itself, and what it found out about the others.
+// facts are a rank's knowledge of itself, and its findings about the others.
 type facts struct {
 	Rank     int           `json:"rank"`
 	Launcher string        `json:"launcher"`
@@ -40,7 +40,7 @@ type facts struct {
 	CPUs      string  `json:"cpus"`      // that it may run on: 0-3,8
 	CPUCount  int     `json:"cpu_count"` // of these
 	HostCPUs  int     `json:"host_cpus"`
-	Quota     float64 `json:"cpu_quota"` // CPUs that its control group may use; 0: all
+	Quota     float64 `json:"cpu_quota"` // CPUs of its control group; 0: all
 	Processor string  `json:"processor"`
 	NUMA      string  `json:"numa"` // domain; empty: unknown, or several
 
@@ -67,7 +67,7 @@ type facts struct {
 	Addresses []address `json:"addresses"`
 	Routes    []route   `json:"routes"`
 	Unreached []failure `json:"unreached"`
-	Untried   int       `json:"untried"` // ranks for which there was no time
+	Untried   int       `json:"untried"` // ranks left out for lack of time
 	Error     string    `json:"error"`   // that ended the examination on this rank
 }
 
@@ -75,10 +75,10 @@ type facts struct {
 type address struct {
 	Address   string `json:"address"`
 	Interface string `json:"interface"`
-	Use       string `json:"use"` // in which order it is offered, or why it is not
+	Use       string `json:"use"` // the order of its offer, or why it is not offered
 }
 
-// factsOf collects what there is to know without others. job is nil outside of one.
+// factsOf collects all facts known without others. job is nil outside of one.
 func factsOf(cfg *join.Config, job *join.Job) *facts {
 	host, _ := os.Hostname()
 	l, _ := launcher.Find(os.Getenv)
@@ -90,12 +90,12 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 		HostCPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), NUMA: cfg.NUMA,
 		Congestion: kit.Congestion(), Ptrace: kit.KernelFile("/proc/sys/kernel/yama/ptrace_scope"),
 		Readable: true, Quota: quota(kit.KernelFile("/sys/fs/cgroup/cpu.max")),
-		Available: available(),
+		Available: cmp.Or(kit.SystemMemory(), -1),
 	}
 	var offered []string
 	if job != nil {
 		self := job.Peers[job.Rank]
-		f.Node, f.NUMA = nodeName(job), self.NUMA
+		f.Node, f.NUMA = job.Topology.NodeName(job.Rank), self.NUMA
 		f.seal(cfg, job)
 		for _, a := range self.Addrs {
 			offered = append(offered, a.Addr().String())
@@ -122,8 +122,7 @@ func (f *facts) seal(cfg *join.Config, job *join.Job) {
 	}
 }
 
-// addresses lists this host's, those that are offered first. offered is in order; nil
-// outside of a job.
+// addresses lists this host's, offered ones first. offered is in order; nil outside of a job.
 func addresses(offered, filters []string) []address {
 	nics, err := net.Interfaces()
 	if err != nil {
@@ -143,13 +142,8 @@ func addresses(offered, filters []string) []address {
 			all = append(all, address{ip.String(), nic.Name, use(ip, nic.Flags, offered, filters)})
 		}
 	}
-	place := func(a address) int {
-		if i := slices.Index(offered, a.Address); i >= 0 {
-			return i
-		}
-		return len(offered)
-	}
-	slices.SortStableFunc(all, func(a, b address) int { return place(a) - place(b) })
+	place := func(a address) uint { return uint(slices.Index(offered, a.Address)) } // -1 is the largest then: other addresses come last
+	slices.SortStableFunc(all, func(a, b address) int { return cmp.Compare(place(a), place(b)) })
 	return all
 }
 
@@ -194,33 +188,4 @@ func quota(text string) float64 {
 		return 0
 	}
 	return u / p
-}
-
-// available returns the bytes of memory that the system can still give; -1: unknown.
-func available() int64 {
-	data, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return -1
-	}
-	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
-	words := strings.Fields(rest)
-	if len(words) == 0 {
-		return -1
-	}
-	kib, err := strconv.ParseInt(words[0], 10, 64)
-	if err != nil {
-		return -1
-	}
-	return kib << 10
-}
-
-// nodeName returns the name of this rank's node.
-func nodeName(job *join.Job) string {
-	t := job.Topology
-	for k := range t.Depth() {
-		if t.Level(k).Symbol == levels.NodeSymbol {
-			return t.DomainName(job.Rank, k)
-		}
-	}
-	return job.Peers[job.Rank].Host.Name
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
-// Bounds of what is well.
+// Bounds of good values.
 const (
 	mostAhead = 100 * time.Millisecond // between clocks
 	farOff    = 4                      // times worse than the median pair of its level
-	leastPeer = 4                      // pairs of a level from which on a median says something
+	leastPeer = 4                      // fewest pairs of a level for a useful median
 	payload   = 0.9                    // of a link's rate: the rest is headers
 	spareFile = 64                     // descriptors for the program itself
 	mostNamed = 8                      // ranks or pairs in one finding
-	soon      = 7 * 24 * time.Hour     // a certificate that expires by then is worth a word
+	soon      = 7 * 24 * time.Hour     // a certificate expiring by then is worth a word
 )
 
-// judge finds what is wrong. err ended the examination, if not nil.
+// judge finds faults. err ended the examination, if not nil.
 func (r *report) judge(e *examination, s slowest, err error) {
 	if err != nil {
 		r.problem("%s", e.describe(err))
@@ -54,12 +54,12 @@ func (r *report) judge(e *examination, s slowest, err error) {
 	if untried > 0 {
 		r.warning("%d connections were not tried, or failed like others of the same rank", untried)
 	}
-	if e.left > 0 && len(e.errors) == 0 && err == nil && e.world != nil {
-		r.warning("%d of %d pairs were not measured: --time is %v", e.left, e.left+len(e.visits), e.limit)
+	if e.unmeasured > 0 && len(e.errors) == 0 && err == nil && e.world != nil {
+		r.warning("%d of %d pairs were not measured: --time is %v", e.unmeasured, e.unmeasured+len(e.visits), e.limit)
 	}
 }
 
-// describe says where the rank is that an error names.
+// describe adds its host to a rank named by an error.
 func (e *examination) describe(err error) string {
 	if p, ok := errors.AsType[*join.PeerError](err); ok && e.job != nil {
 		return fmt.Sprintf("rank %d (%s) %v", p.Rank, e.hostOf(int(p.Rank)), p.Err)
@@ -83,7 +83,7 @@ func (r *report) warning(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
 }
 
-// judgeLimits looks at limits that a job of this size may meet.
+// judgeLimits looks at limits in the way of a job of this size.
 func (r *report) judgeLimits(e *examination) {
 	if len(e.all) < 2 {
 		return
@@ -105,7 +105,7 @@ func (r *report) judgeLimits(e *examination) {
 	}
 }
 
-// judgeEqual looks at what should be equal on all ranks.
+// judgeEqual compares values that should be equal on all ranks.
 func (r *report) judgeEqual(e *examination) {
 	for _, what := range []struct {
 		name string
@@ -128,13 +128,13 @@ func (r *report) judgeEqual(e *examination) {
 	}
 }
 
-// group is the ranks that have a value.
+// group is the ranks with a value.
 type group struct {
 	value string
 	ranks []int
 }
 
-// groupBy returns which ranks have which value.
+// groupBy groups ranks by a value.
 func groupBy(all []*facts, of func(f *facts) string) (groups []group) {
 	for _, f := range all {
 		v := of(f)
@@ -160,7 +160,7 @@ func rankList(ranks []int) string {
 	return "rank" + kit.Plural(len(ranks)) + " " + strings.Join(runs, ",")
 }
 
-// judgeCPUs looks for ranks that share CPUs, and for those that let Go use one only.
+// judgeCPUs looks for ranks on shared CPUs, and for those letting Go use one only.
 func (r *report) judgeCPUs(e *examination) {
 	for _, g := range groupBy(e.all, func(f *facts) string { return fmt.Sprint("GOMAXPROCS=", f.Threads) }) {
 		if r.factsOf(g.ranks[0]).Threads == 1 && len(e.all) > 1 {
@@ -180,7 +180,7 @@ func (r *report) judgeCPUs(e *examination) {
 	}
 }
 
-// judgeNodes looks at what ranks of one node share.
+// judgeNodes looks at the common memory of nodes.
 func (r *report) judgeNodes(e *examination) {
 	if len(e.all) < 2 || e.world == nil {
 		return
@@ -198,7 +198,7 @@ func (r *report) judgeNodes(e *examination) {
 	}
 }
 
-// judgeSeals looks at what keeps connections between nodes sealed.
+// judgeSeals looks at the TLS of connections between nodes.
 func (r *report) judgeSeals(e *examination) {
 	sealed := slices.DeleteFunc(slices.Clone(e.all), func(f *facts) bool { return f.Secured == "" })
 	if len(sealed) == 0 {
@@ -224,7 +224,7 @@ func (r *report) judgeSeals(e *examination) {
 	}
 }
 
-// judgePairs compares pairs with the slowest link that is well, and with each other.
+// judgePairs compares pairs with the slowest good link, and with each other.
 func (r *report) judgePairs(e *examination, s slowest) {
 	if e.job == nil {
 		return

@@ -3,6 +3,7 @@ package doctor
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"time"
@@ -11,15 +12,13 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // healthy is the examination of a job in which all is well, before any judgement.
 func healthy(t *testing.T, topology string) *examination {
 	t.Helper()
-	topo, err := levels.Parse(topology)
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, topology)
 	e := &examination{job: &join.Job{Size: topo.Size(), Topology: topo}, world: new(executor.World), limit: time.Second}
 	for r := range topo.Size() {
 		e.job.Peers = append(e.job.Peers, &join.Peer{Host: join.Host{Name: fmt.Sprint("h", topo.Node(levels.Rank(r)))}})
@@ -115,7 +114,7 @@ func TestFindings(t *testing.T) {
 			warnings: []string{"the job's secret came by the launcher (pmi)"},
 		},
 		"clocks":  {spoil: func(e *examination) { e.visits[1].Ahead = -time.Minute }, warnings: []string{"clock of rank 2 (h1) is -1m0s ahead"}},
-		"no time": {spoil: func(e *examination) { e.visits, e.left = e.visits[:2], 4 }, warnings: []string{"4 of 6 pairs were not measured: --time is 1s"}},
+		"no time": {spoil: func(e *examination) { e.visits, e.unmeasured = e.visits[:2], 4 }, warnings: []string{"4 of 6 pairs were not measured: --time is 1s"}},
 		"untried": {spoil: func(e *examination) { e.all[0].Untried = 2 }, warnings: []string{"2 connections were not tried"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -141,11 +140,10 @@ func TestFindings(t *testing.T) {
 			if r.Healthy != (len(c.problems) == 0) {
 				t.Errorf("healthy: %v", r.Healthy)
 			}
-			var text strings.Builder
-			r.text(&text)
-			first, rest, _ := strings.Cut(text.String(), "\n")
+			text := string(r.text(io.Discard))
+			first, rest, _ := strings.Cut(text, "\n")
 			if first != r.Verdict || len(c.problems) > 0 && !strings.HasPrefix(rest, "  problem: ") {
-				t.Errorf("the verdict isn't first:\n%s", text.String())
+				t.Errorf("the verdict isn't first:\n%s", text)
 			}
 		})
 	}

@@ -1,12 +1,12 @@
 package doctor
 
 import (
+	"bytes"
 	"cmp"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// report is what doctor --json prints.
+// report is the JSON of doctor.
 type report struct {
 	Healthy  bool          `json:"healthy"` // no problems
 	Verdict  string        `json:"verdict"`
@@ -23,7 +23,7 @@ type report struct {
 	Nodes    int           `json:"nodes"`
 	Took     time.Duration `json:"took_ns"`
 	Levels   []levelStats  `json:"levels"`
-	Ranks    []*facts      `json:"ranks"` // those that are known
+	Ranks    []*facts      `json:"ranks"` // known ones
 	Pairs    []visit       `json:"pairs"`
 
 	crowded map[string]bool // nodes with more ranks than CPUs
@@ -39,7 +39,7 @@ type levelStats struct {
 	Farthest string                `json:"farthest"`         // has the longest latency
 }
 
-// spread is what the best, the middle and the worst pair have.
+// spread is the best, the middle and the worst of all pairs.
 type spread[T cmp.Ordered] struct {
 	Best   T `json:"best"`
 	Median T `json:"median"`
@@ -61,7 +61,7 @@ func summarize(l levels.Level, visits []visit) levelStats {
 	return s
 }
 
-// report sums up an examination that err has ended, if not nil.
+// report sums up an examination, ended by err if not nil.
 func (e *examination) report(s slowest, err error) *report {
 	r := &report{
 		Problems: []string{}, Warnings: []string{}, Levels: []levelStats{}, Ranks: e.all, Pairs: e.visits,
@@ -103,18 +103,20 @@ func (r *report) verdict(e *examination) string {
 	return fmt.Sprintf("%s: %s, in %.1f s", word, where, r.Took.Seconds())
 }
 
-// text prints for people, the verdict first.
-func (r *report) text(w io.Writer) {
-	fmt.Fprintln(w, r.Verdict)
+// text is the printed form for out, a terminal with colours maybe. The verdict comes first.
+func (r *report) text(out io.Writer) []byte {
+	var b bytes.Buffer
+	fmt.Fprintln(&b, r.Verdict)
 	for _, p := range r.Problems {
-		fmt.Fprintf(w, "  %s %s\n", kit.Coloured(w, kit.Red, "problem:"), indent(p))
+		fmt.Fprintf(&b, "  %s %s\n", kit.Coloured(out, kit.Red, "problem:"), indent(p))
 	}
 	for _, p := range r.Warnings {
-		fmt.Fprintf(w, "  %s %s\n", kit.Coloured(w, kit.Yellow, "warning:"), indent(p))
+		fmt.Fprintf(&b, "  %s %s\n", kit.Coloured(out, kit.Yellow, "warning:"), indent(p))
 	}
-	r.levelsText(w)
-	r.ranksText(w)
-	r.addressesText(w)
+	r.levelsText(&b)
+	r.ranksText(&b)
+	r.addressesText(&b)
+	return b.Bytes()
 }
 
 // indent keeps further lines of a finding below it.
@@ -124,7 +126,7 @@ func (r *report) levelsText(w io.Writer) {
 	if len(r.Levels) == 0 {
 		return
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := kit.NewTable(w)
 	fmt.Fprintln(t, "\nlevel\tpairs\tlatency: best\tmedian\tworst\t\trate: best\tmedian\tworst")
 	for _, l := range r.Levels {
 		fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t%s\t%s\t%s\t%s\t%s\n", l.Level, l.Pairs,
@@ -134,10 +136,10 @@ func (r *report) levelsText(w io.Writer) {
 	t.Flush()
 }
 
-// mostRows bounds the ranks that are listed.
+// mostRows bounds the listed ranks.
 const mostRows = 64
 
-// ranksText lists the ranks, those that say the same in one line.
+// ranksText lists the ranks, equal ones in one line.
 func (r *report) ranksText(w io.Writer) {
 	fmt.Fprintln(w)
 	for _, line := range []struct {
@@ -177,8 +179,8 @@ func (r *report) ranksText(w io.Writer) {
 	}
 }
 
-// sealText says how connections between nodes are sealed. Rates are rounded, so that equal
-// hosts say the same.
+// sealText tells the TLS of connections between nodes. Rates are rounded: equal hosts then say
+// the same.
 func (f *facts) sealText() string {
 	if f.Secured == "" {
 		return "plain TCP: whoever is on the way reads and changes it"
@@ -195,7 +197,7 @@ func (r *report) factsOf(rank int) *facts {
 	return r.Ranks[i]
 }
 
-// addressesText names the ranks and the addresses, and says which of these are used.
+// addressesText names the ranks and the addresses, used or not.
 func (r *report) addressesText(w io.Writer) {
 	fmt.Fprintln(w)
 	for i, f := range r.Ranks {

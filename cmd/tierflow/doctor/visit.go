@@ -18,7 +18,7 @@ const (
 	pairTag                // between a pair
 )
 
-// What an order asks for.
+// Kinds of orders.
 const (
 	theEnd     uint64 = iota // of all visits
 	visitRank                // visit a rank
@@ -29,15 +29,15 @@ const (
 // visitTime bounds the visits of a wave.
 const visitTime = 5 * time.Second
 
-// visit is what rank A found of its line to rank B.
+// visit is rank A's measurement of its line to rank B.
 type visit struct {
 	A int `json:"a"`
 	B int `json:"b"`
 	pairs.Visit
 }
 
-// visitBytes is the length of an encoded visit.
-const visitBytes = 7 * 8
+// encodedVisit has the numbers of a visit in the order of its fields.
+type encodedVisit [7]int64
 
 // visitor is a rank in the measurement.
 type visitor struct {
@@ -81,7 +81,7 @@ func (v *visitor) hear(ctx context.Context, from levels.Rank, tag int32) (uint64
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// obey does what rank 0 orders, until the end.
+// obey follows rank 0's orders, until the end.
 func (v *visitor) obey(ctx context.Context) error {
 	for {
 		order, err := v.hear(ctx, 0, orderTag)
@@ -158,7 +158,7 @@ func (v *visitor) wave(ctx context.Context, wave []pair) (visits []visit, err er
 		if p.a == 0 {
 			continue
 		}
-		b := make([]byte, visitBytes)
+		b := make([]byte, binary.Size(encodedVisit{}))
 		if err := v.recv(ctx, levels.Rank(p.a), resultTag, b); err != nil {
 			return visits, fmt.Errorf("r%d>r%d: %w", p.a, p.b, err)
 		}
@@ -167,7 +167,7 @@ func (v *visitor) wave(ctx context.Context, wave []pair) (visits []visit, err er
 	return visits, nil
 }
 
-// visit measures with a rank that hosts this one.
+// visit measures with a rank hosting this one.
 func (v *visitor) visit(ctx context.Context, to levels.Rank) (r visit, err error) {
 	r = visit{A: int(v.comm.Rank()), B: int(to)}
 	if r.Visit, err = pairs.NewLeader(line{v, to}).Visit(ctx); err != nil {
@@ -176,20 +176,18 @@ func (v *visitor) visit(ctx context.Context, to levels.Rank) (r visit, err error
 	return r, err
 }
 
-// encode writes a visit in visitBytes.
+// encode writes a visit for [decodeVisit].
 func (r *visit) encode() []byte {
-	var b []byte
-	for _, n := range []int64{int64(r.A), int64(r.B), int64(r.First), int64(r.Latency), int64(r.Out), int64(r.Back), int64(r.Ahead)} {
-		b = binary.LittleEndian.AppendUint64(b, uint64(n))
-	}
+	n := encodedVisit{int64(r.A), int64(r.B), int64(r.First), int64(r.Latency), int64(r.Out), int64(r.Back), int64(r.Ahead)}
+	b, _ := binary.Append(nil, binary.LittleEndian, n) // numbers of fixed size: can't fail
 	return b
 }
 
-// decodeVisit reads what encode wrote.
+// decodeVisit reads an encoded visit.
 func decodeVisit(b []byte) visit {
-	at := func(i int) int64 { return int64(binary.LittleEndian.Uint64(b[8*i:])) }
-	return visit{A: int(at(0)), B: int(at(1)), Visit: pairs.Visit{
-		First: time.Duration(at(2)), Latency: time.Duration(at(3)),
-		Out: float64(at(4)), Back: float64(at(5)), Ahead: time.Duration(at(6)),
+	var n encodedVisit
+	_, _ = binary.Decode(b, binary.LittleEndian, &n) // b is as long as n
+	return visit{A: int(n[0]), B: int(n[1]), Visit: pairs.Visit{
+		First: time.Duration(n[2]), Latency: time.Duration(n[3]), Out: float64(n[4]), Back: float64(n[5]), Ahead: time.Duration(n[6]),
 	}}
 }

@@ -72,24 +72,9 @@ A format that isn't given follows from the name of the file: .svg, .png, .dot, .
   tierflow dag allreduce --topo 4x1 --bytes 256KiB --all --simulate assumed -o allreduce.png
   tierflow dag allreduce --role member --format json`,
 		Args: kit.Operand(kit.WhichCollective),
-		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
-			if err := d.read(args[0]); err != nil {
-				return err
-			}
-			data, err := d.makeOutput(c.Context(), c.ErrOrStderr())
-			if err != nil {
-				return err
-			}
-			if d.format == "text" {
-				return kit.WriteOutput(c.OutOrStdout(), d.out, data)
-			}
-			return kit.WriteOutput(kit.Raw(c.OutOrStdout()), d.out, data)
-		}),
+		RunE: kit.Checked(d.read, d.run),
 	}
-	d.AddTopoFlag(c, "4x2")
-	d.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
-	d.AddCountsFlag(c)
-	d.AddPlanFlag(c, kit.PlanText)
+	d.AddPlannedFlags(c, kit.PlanText)
 	d.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&d.role, "role", "", "draw a leader or a member")
@@ -108,7 +93,7 @@ A format that isn't given follows from the name of the file: .svg, .png, .dot, .
 	return c
 }
 
-// suffixes lists what the names of tasks end with, a line each.
+// suffixes lists the ends of tasks' names, a line each.
 func suffixes() string {
 	var b strings.Builder
 	for _, c := range tasks.Collectives() {
@@ -119,12 +104,24 @@ func suffixes() string {
 	return b.String()
 }
 
+// run draws and writes.
+func (d *drawing) run(ctx context.Context, stdout, stderr io.Writer) error {
+	data, err := d.makeOutput(ctx, stderr)
+	if err != nil {
+		return err
+	}
+	if d.format != "text" {
+		stdout = kit.Raw(stdout)
+	}
+	return kit.WriteOutput(stdout, d.out, data)
+}
+
 // read checks all arguments.
-func (d *drawing) read(operand string) error {
+func (d *drawing) read(args []string) error {
 	if err := cmp.Or(d.CheckExclusive("role", "rank", "all"), d.CheckExclusive("steps", "stages")); err != nil {
 		return err
 	}
-	r, t, err := d.ReadPlanned(operand, d.reg)
+	r, t, err := d.ReadPlanned(args[0], d.reg)
 	if err != nil {
 		return err
 	}
@@ -169,7 +166,7 @@ func (d *drawing) readFormat() error {
 	return nil
 }
 
-// readRanks finds the ranks whose graphs are drawn.
+// readRanks finds the ranks to draw.
 func (d *drawing) readRanks() error {
 	size := d.on.Topology().Size()
 	if d.IsGiven("rank") {
@@ -275,7 +272,7 @@ func (d *drawing) drawStages() ([]byte, error) {
 	return viz.StageDOT(g)
 }
 
-// makePicture draws the graphs of all ranks that were asked for.
+// makePicture draws the graphs of the chosen ranks.
 func (d *drawing) makePicture(ctx context.Context, stderr io.Writer) (*viz.Drawing, error) {
 	var graphs []*tasks.Graph
 	var programs []*submodules.Program
@@ -324,13 +321,13 @@ func (d *drawing) makePicture(ctx context.Context, stderr io.Writer) (*viz.Drawi
 	return picture, err
 }
 
-// Bytes of memory that a step takes until it is drawn: as a box, or beneath a task's.
+// Bytes of memory for a step until it is drawn: as a box, or beneath a task's.
 const (
 	boxedStep   = 2000
 	beneathTask = 600
 )
 
-// checkNeed says what drawing all ranks needs; empty: one is drawn. It complains if that
+// checkNeed tells the need of drawing several ranks; empty: one is drawn. It complains if it
 // doesn't fit. A picture is bound by its boxes.
 func (d *drawing) checkNeed(ctx context.Context) (string, error) {
 	if len(d.ranks) == 1 || d.isBounded() {
@@ -345,10 +342,10 @@ func (d *drawing) checkNeed(ctx context.Context) (string, error) {
 		bytes = need.Steps * boxedStep
 	}
 	what := fmt.Sprintf("drawing %d steps of %d ranks", need.Steps, len(d.ranks))
-	return fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(bytes)), kit.CheckMemory(what, bytes, "draw one rank (--rank 0), or "+kit.Less)
+	return kit.NeedText(what, bytes), kit.CheckMemory(what, bytes, "draw one rank (--rank 0), or "+kit.Less)
 }
 
-// compilation returns what compiles the request for a simulation, until ctx ends.
+// compilation returns the compilation of the request for a simulation, until ctx ends.
 func (d *drawing) compilation(ctx context.Context) *sim.Compilation {
 	return &sim.Compilation{Request: d.request, Topology: d.on.Topology(), Plan: d.chosen, Registry: d.reg, Check: ctx.Err}
 }
@@ -374,8 +371,7 @@ func (d *drawing) countBoxes(g *tasks.Graph, p *submodules.Program) (n int) {
 	return n
 }
 
-// checkBoxes complains of a picture that nobody could read, of which so many boxes belong to
-// the first ranks.
+// checkBoxes complains of a picture too large to read, with so many boxes of the first ranks.
 func (d *drawing) checkBoxes(boxes, ranks int) error {
 	if boxes <= d.most || !d.isBounded() {
 		return nil
@@ -402,7 +398,7 @@ func (d *drawing) markPath(ctx context.Context, picture *viz.Drawing, stderr io.
 	if err := kit.CheckMemory(what, bytes, "leave out --simulate, or "+kit.Less); err != nil {
 		return err
 	}
-	bar := kit.NewProgress(stderr, "simulating", fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(bytes)))
+	bar := kit.NewProgress(stderr, "simulating", kit.NeedText(what, bytes))
 	defer bar.Finish()
 	job, err := c.Job()
 	if err != nil {

@@ -12,6 +12,9 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 )
 
+// tierflow is the command with what is in this package.
+var tierflow = kittest.Of("tierflow", DagCommand, TraceCommand)
+
 func TestDag(t *testing.T) {
 	for name, line := range map[string]string{
 		"dag_leader.txt":   "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=han,fs=64KiB",

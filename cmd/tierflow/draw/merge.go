@@ -19,7 +19,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// ReadTraces reads what the ranks of a job have kept in a folder and makes one trace of it.
+// ReadTraces reads the files of a job's ranks in a folder and makes one trace of them.
 func ReadTraces(dir string) (*viz.JobTrace, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -70,12 +70,8 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 			return kit.Usagef("--%s goes not with --merge, which reads files and runs nothing", name)
 		}
 	}
-	text := r.format == "text"
-	switch {
-	case r.format != "perfetto" && !text:
-		return kit.Usagef("--format %q: known are perfetto and text", r.format)
-	case !text && r.out == "":
-		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	if err := r.checkFormat(); err != nil {
+		return err
 	}
 	pick, err := parseCalls(r.calls)
 	if err != nil {
@@ -91,7 +87,7 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 		return err
 	}
 	said = append(viz.JobText(j), said...)
-	if text {
+	if r.format == "text" {
 		return kit.WriteOutput(c.OutOrStdout(), r.out, said)
 	}
 	if err := WriteTrace(c.OutOrStdout(), r.out, j, p); err != nil {
@@ -118,7 +114,8 @@ func parseCalls(text string) (pick func(j *viz.JobTrace), err error) {
 	return func(j *viz.JobTrace) { j.Between(from, to+1) }, nil
 }
 
-// Predict returns what the machine of a file would have taken for calls of a job, and tables of that; nothing without a file.
+// Predict returns the times of a job's calls on the machine of a file, and tables of them;
+// nothing without a file.
 func Predict(j *viz.JobTrace, file string, reg submodules.Registry) (*viz.Prediction, []byte, error) {
 	if file == "" {
 		return nil, nil, nil

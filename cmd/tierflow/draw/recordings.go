@@ -2,8 +2,8 @@ package draw
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -21,45 +21,63 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// recordings is trace --recorder: it reads what ranks left behind.
-type recordings struct {
-	files  []string
-	last   int
-	format string
-	out    string
-}
-
-// runFlags are the flags of trace that exclude --recorder.
+// runFlags are the flags of trace excluded by --recorder.
 var runFlags = []string{"topo", "bytes", "dtype", "reduce-op", "root", "plan", "table", "link", "width"}
 
-// readRecordings checks the flags of trace. The operands are further files.
-func readRecordings(c *cobra.Command, r *tracing, more []string) (*recordings, error) {
+// runRecordings is trace --recorder: it reads the files left by ranks. The operands are further
+// files.
+func (r *tracing) runRecordings(c *cobra.Command, more []string) error {
 	for _, name := range runFlags {
 		if c.Flags().Changed(name) {
-			return nil, kit.Usagef("--%s says how to run a collective; --recorder reads files and runs none", name)
+			return kit.Usagef("--%s says how to run a collective; --recorder reads files and runs none", name)
 		}
 	}
 	files, err := expandRanks(append(slices.Clone(r.recorded), more...))
 	if err != nil {
-		return nil, err
+		return err
 	}
-	s := &recordings{files: files, last: r.last, format: r.format, out: r.out}
 	if !c.Flags().Changed("format") {
-		s.format = "text"
+		r.format = "text"
 	}
-	switch {
-	case s.format != "text" && s.format != "perfetto":
-		return nil, kit.Usagef("--format %q: known are perfetto and text", s.format)
-	case s.format == "perfetto" && s.out == "":
-		return nil, kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
-	case s.last < 0:
-		return nil, kit.Usagef("--last %d: allowed are 0, for all, and more", s.last)
+	if err := r.checkFormat(); err != nil {
+		return err
 	}
-	return s, nil
+	if r.last < 0 {
+		return kit.Usagef("--last %d: allowed are 0, for all, and more", r.last)
+	}
+	recs, err := readRecordings(files)
+	if err != nil {
+		return err
+	}
+	if r.format == "perfetto" {
+		return kit.WriteOutput(c.OutOrStdout(), r.out, viz.Perfetto(recordedEvents(recs)))
+	}
+	var b bytes.Buffer
+	if err := flight.Print(&b, recs, r.last); err != nil {
+		return err
+	}
+	return kit.WriteOutput(c.OutOrStdout(), r.out, b.Bytes())
 }
 
-// expandRanks puts the files of all ranks in place of a name with %r, as TIERFLOW_RECORDER
-// has it, in order of ranks. A name that has none is an error.
+// readRecordings reads files, and sorts them by rank.
+func readRecordings(files []string) (recs []*flight.Recording, err error) {
+	for _, name := range files {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return nil, err
+		}
+		r, err := flight.ReadRecording(name, data)
+		if err != nil {
+			return nil, err
+		}
+		recs = append(recs, r)
+	}
+	slices.SortStableFunc(recs, func(a, b *flight.Recording) int { return a.Rank - b.Rank })
+	return recs, nil
+}
+
+// expandRanks puts the files of all ranks in place of a name with %r, as TIERFLOW_RECORDER has
+// it, in order of ranks. A name without any is an error.
 func expandRanks(names []string) ([]string, error) {
 	var all []string
 	for _, name := range names {
@@ -89,30 +107,6 @@ func expandRanks(names []string) ([]string, error) {
 		}
 	}
 	return all, nil
-}
-
-func (s *recordings) run(stdout io.Writer) error {
-	var recs []*flight.Recording
-	for _, name := range s.files {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
-		}
-		r, err := flight.ReadRecording(name, data)
-		if err != nil {
-			return err
-		}
-		recs = append(recs, r)
-	}
-	slices.SortStableFunc(recs, func(a, b *flight.Recording) int { return a.Rank - b.Rank })
-	if s.format == "perfetto" {
-		return kit.WriteOutput(stdout, s.out, viz.Perfetto(recordedEvents(recs)))
-	}
-	var b bytes.Buffer
-	if err := flight.Print(&b, recs, s.last); err != nil {
-		return err
-	}
-	return kit.WriteOutput(stdout, s.out, b.Bytes())
 }
 
 // recorded describes one event of a recording, or one call.
@@ -161,8 +155,8 @@ func recordedEvents(recs []*flight.Recording) []trace.Event {
 			}
 		}
 	}
-	slices.SortStableFunc(events, func(a, b trace.Event) int { return int(min(1, max(-1, a.Begin-b.Begin))) })
-	for i := len(events) - 1; i >= 0; i-- { // the first, which counts, last
+	slices.SortStableFunc(events, func(a, b trace.Event) int { return cmp.Compare(a.Begin, b.Begin) })
+	for i := len(events) - 1; i >= 0; i-- { // the first, as the origin of time, last
 		events[i].Source = source
 		events[i].End -= events[0].Begin
 		events[i].Begin -= events[0].Begin

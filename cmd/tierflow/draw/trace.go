@@ -30,7 +30,7 @@ type tracing struct {
 
 	recorded []string // files to read in place of a run
 	merge    string   // folder of the traces of a job's ranks
-	calls    string   // which of the job's calls; empty: all
+	calls    string   // a selection of the job's calls; empty: all
 	machine  string   // file of the machine to predict them on; empty: they aren't
 
 	reg      submodules.Registry
@@ -93,11 +93,7 @@ did, and says which steps took longer than that.`,
 				return r.runMerge(c)
 			}
 			if len(r.recorded) > 0 {
-				s, err := readRecordings(c, r, args)
-				if err != nil {
-					return err
-				}
-				return s.run(c.OutOrStdout())
+				return r.runRecordings(c, args)
 			}
 			if err := r.read(args[0]); err != nil {
 				return err
@@ -138,11 +134,10 @@ func (r *tracing) read(operand string) error {
 	if err != nil {
 		return err
 	}
+	if err := r.checkFormat(); err != nil {
+		return err
+	}
 	switch {
-	case r.format != "perfetto" && r.format != "text":
-		return kit.Usagef("--format %q: known are perfetto and text", r.format)
-	case r.format == "perfetto" && r.out == "":
-		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
 	case r.path < 0:
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", r.path)
 	case r.width < 1 || r.width > 10_000:
@@ -153,6 +148,17 @@ func (r *tracing) read(operand string) error {
 	r.request, r.recorder = request, trace.NewRecorder()
 	g.Hooks = r.recorder.Hooks()
 	r.Job = g
+	return nil
+}
+
+// checkFormat checks --format, and -o of a trace for perfetto.
+func (r *tracing) checkFormat() error {
+	switch {
+	case r.format != "perfetto" && r.format != "text":
+		return kit.Usagef("--format %q: known are perfetto and text", r.format)
+	case r.format == "perfetto" && r.out == "":
+		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
+	}
 	return nil
 }
 
@@ -173,7 +179,7 @@ func (r *tracing) run(ctx context.Context, stdout, stderr io.Writer) error {
 	return kit.WriteOutput(stdout, r.out, append([]byte(summary), viz.Timeline(events, r.width)...))
 }
 
-// pathText says what the critical path consists of, and lists so many lines of it.
+// pathText sums up the critical path, and lists so many lines of it.
 func pathText(path []viz.PathPiece, lines int) string {
 	if len(path) == 0 {
 		return ""
@@ -185,7 +191,7 @@ func pathText(path []viz.PathPiece, lines int) string {
 	return text
 }
 
-// endsText says what the run did before nodes heard of each other, and after that.
+// endsText describes the run before the first message between nodes, and after the last.
 func endsText(events []trace.Event, on *levels.Topology) string {
 	var d viz.Ends
 	for _, e := range events {
@@ -196,8 +202,7 @@ func endsText(events []trace.Event, on *levels.Topology) string {
 	return d.String()
 }
 
-// runRank runs the collective twice on one rank: the first run pays for what only
-// comes once.
+// runRank runs the collective twice on one rank: the first run pays for first times.
 func (r *tracing) runRank(ctx context.Context, comms []*planner.Comm) error {
 	c := comms[0]
 	send, recv, err := payload.Buffers(r.request, c.Rank(), c.Size(), payload.Ordinary)
@@ -219,8 +224,8 @@ func (r *tracing) runRank(ctx context.Context, comms []*planner.Comm) error {
 	return nil
 }
 
-// secondRun returns the events of the third call, which is the collective after a
-// barrier. Time counts from the first of them.
+// secondRun returns the events of the third call, the collective after a barrier. Time counts
+// from the first of them.
 func secondRun(events []trace.Event) []trace.Event {
 	const call = 2
 	var kept []trace.Event
@@ -240,8 +245,7 @@ func secondRun(events []trace.Event) []trace.Event {
 	return kept
 }
 
-// overlapText says how much of sb went on during ib. It sums over all ranks that do
-// both.
+// overlapText says how much of sb went on during ib. It sums over all ranks with both.
 func overlapText(events []trace.Event, ranks int) string {
 	var work []trace.Event
 	for _, e := range events {

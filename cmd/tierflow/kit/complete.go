@@ -13,12 +13,12 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// completer lists what a word that has been begun may become.
-type completer = func(begun string) []string
+// completer lists the continuations of a word.
+type completer = func(prefix string) []string
 
-// completeAll lets a shell complete the operands and flags of a command and of those
-// below it: operands by what the command's usage calls them, flags by their names. What a
-// command completes itself stays.
+// completeAll lets a shell complete the operands and flags of a command and of those below it:
+// operands by their names in the command's usage, flags by theirs. Completions of a command's own
+// stay.
 func completeAll(c *cobra.Command) {
 	for _, sub := range c.Commands() {
 		completeAll(sub)
@@ -38,20 +38,20 @@ func completeAll(c *cobra.Command) {
 	})
 }
 
-// completeOperand returns what completes the operands of a usage such as OP|all.
+// completeOperand returns the completion of the operands of a usage such as OP|all.
 func completeOperand(usage string) cobra.CompletionFunc {
 	usage = strings.TrimLeft(usage, "[")
 	operand, _, _ := strings.Cut(usage, " ")
-	return func(c *cobra.Command, args []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	return func(c *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		switch {
 		case c.Flags().Changed("recorder"): // files take the place of a collective
 			return nil, cobra.ShellCompDirectiveDefault
 		case strings.HasPrefix(usage, "OP") && len(args) == 0:
-			return completions(collectiveWords(operand != "OP"), begun)
+			return completions(collectiveWords(operand != "OP"), prefix)
 		case usage == "KIND" && len(args) == 0:
-			return completions(kindWords, begun)
+			return completions(kindWords, prefix)
 		case strings.Contains(operand, "KIND+KIND"):
-			return completions(kindPairs, begun)
+			return completions(kindPairs, prefix)
 		case strings.HasPrefix(usage, "-o FILE"), strings.HasPrefix(usage, "OP"), usage == "":
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
@@ -67,29 +67,29 @@ func CompleteWords(c *cobra.Command, flag string, words ...string) {
 // CompleteList completes the values of a flag with words, with commas between them.
 func CompleteList(c *cobra.Command, flag string, words []string) { complete(c, flag, listWords(words)) }
 
-// complete registers what completes a flag.
+// complete registers the completion of a flag.
 func complete(c *cobra.Command, flag string, words completer) {
-	_ = c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
-		return completions(words, begun)
-	}) // an error says that the flag has one already, which stays
+	_ = c.RegisterFlagCompletionFunc(flag, func(_ *cobra.Command, _ []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return completions(words, prefix)
+	}) // an error means: the flag has one already, and keeps it
 }
 
-// completions keeps the words that go on as begun. After words that something may follow
-// no space is wanted.
-func completions(words completer, begun string) (fit []cobra.Completion, how cobra.ShellCompDirective) {
+// completions keeps the words that continue prefix. No space is wanted after words with
+// continuations of their own.
+func completions(words completer, prefix string) (fit []cobra.Completion, how cobra.ShellCompDirective) {
 	how = cobra.ShellCompDirectiveNoFileComp
-	for _, word := range words(begun) {
-		if strings.HasPrefix(word, begun) {
+	for _, word := range words(prefix) {
+		if strings.HasPrefix(word, prefix) {
 			fit = append(fit, word)
 		}
 	}
-	if slices.ContainsFunc(fit, func(w string) bool { return strings.ContainsAny(w[len(w)-1:], "=/,:+") }) || strings.ContainsAny(begun, "=,") {
+	if slices.ContainsFunc(fit, func(w string) bool { return strings.ContainsAny(w[len(w)-1:], "=/,:+") }) || strings.ContainsAny(prefix, "=,") {
 		how |= cobra.ShellCompDirectiveNoSpace
 	}
 	return fit, how
 }
 
-// fileFlags are the flags whose values are any file or program.
+// fileFlags are flags for any file or program.
 var fileFlags = []string{"output", "svg", "trace", "goal", "hostfile", "agent", "recorder", "help", "log-dir"}
 
 // flagWords completes flags by their names.
@@ -114,8 +114,8 @@ func fixedWords(words ...string) completer { return func(string) []string { retu
 
 // listWords completes the last word of a list with commas; none comes twice.
 func listWords(words []string) completer {
-	return func(begun string) (all []string) {
-		before := begun[:strings.LastIndexByte(begun, ',')+1]
+	return func(prefix string) (all []string) {
+		before := prefix[:strings.LastIndexByte(prefix, ',')+1]
 		for _, w := range words {
 			if !slices.Contains(strings.Split(before, ","), w) {
 				all = append(all, before+w)
@@ -131,9 +131,9 @@ func collectiveWords(list bool) completer {
 	if !list {
 		return fixedWords(names...)
 	}
-	return func(begun string) []string {
-		all := listWords(names)(begun)
-		if !strings.Contains(begun, ",") {
+	return func(prefix string) []string {
+		all := listWords(names)(prefix)
+		if !strings.Contains(prefix, ",") {
 			all = append(all, "all")
 		}
 		return all
@@ -141,32 +141,32 @@ func collectiveWords(list bool) completer {
 }
 
 // topologyWords completes 4x2, a file of JSON, or the order of ranks after a slash.
-func topologyWords(begun string) []string {
-	nodes, ranks, hasRanks := strings.Cut(begun, "x")
+func topologyWords(prefix string) []string {
+	nodes, ranks, hasRanks := strings.Cut(prefix, "x")
 	var all []string
 	switch _, err := strconv.Atoi(nodes); {
-	case begun == "":
+	case prefix == "":
 		all = []string{"1x4", "2x2", "2x4", "4x2", "4x4", "8x4"}
 	case err == nil && strings.Contains(ranks, "/"):
-		all = []string{begun[:strings.IndexByte(begun, '/')] + "/rr"}
+		all = []string{prefix[:strings.IndexByte(prefix, '/')] + "/rr"}
 	case err == nil && hasRanks && ranks != "":
-		all = []string{begun, begun + "/rr"}
+		all = []string{prefix, prefix + "/rr"}
 	case err == nil:
 		for _, n := range []string{"1", "2", "4", "8", "12", "16", "32"} {
 			all = append(all, nodes+"x"+n)
 		}
 	}
-	return append(all, jsonFiles(begun)...)
+	return append(all, jsonFiles(prefix)...)
 }
 
-// machineWords completes a file of a machine, or what stands in place of one.
-func machineWords(begun string) []string {
-	return append([]string{assumedMachine, loggops}, jsonFiles(begun)...)
+// machineWords completes a file of a machine, or a word in place of one.
+func machineWords(prefix string) []string {
+	return append([]string{assumedMachine, loggops}, jsonFiles(prefix)...)
 }
 
-// jsonFiles lists the files of JSON and the folders whose names go on as begun.
-func jsonFiles(begun string) (all []string) {
-	folder, name := filepath.Split(begun)
+// jsonFiles lists the files of JSON and the folders whose names continue prefix.
+func jsonFiles(prefix string) (all []string) {
+	folder, name := filepath.Split(prefix)
 	in := folder
 	if in == "" {
 		in = "."

@@ -9,11 +9,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// planWords completes the last word of a plan: a key, or behind = what it may be. The plan
-// may be one of several, for a collective.
-func planWords(begun string) (words []string) {
-	at := strings.LastIndexAny(begun, ",;:") + 1
-	before, word := begun[:at], begun[at:]
+// planWords completes the last word of a plan: a key, or behind = its value. The plan may be one
+// of several, for a collective.
+func planWords(prefix string) (words []string) {
+	at := strings.LastIndexAny(prefix, ",;:") + 1
+	before, word := prefix[:at], prefix[at:]
 	key, value, hasValue := strings.Cut(word, "=")
 	if !hasValue {
 		for _, key := range append(append([]string{"shape", "fs", "w", "order", "eager"}, levelSymbols()...), kindWords("")...) {
@@ -32,11 +32,11 @@ func planWords(begun string) (words []string) {
 	return words
 }
 
-// sizeWords are sizes of segments that are usual.
+// sizeWords are usual sizes of segments.
 var sizeWords = []string{"4KiB", "16KiB", "32KiB", "64KiB", "128KiB", "256KiB", "512KiB", "1MiB"}
 
-// planValues lists what a key of a plan may be.
-func planValues(key, begun string) []string {
+// planValues lists the values of a key of a plan.
+func planValues(key, prefix string) []string {
 	switch key {
 	case "shape":
 		return Names(tasks.Shapes())
@@ -49,19 +49,19 @@ func planValues(key, begun string) []string {
 	case "eager":
 		return []string{"0", "1KiB", "4KiB", "8KiB"}
 	}
-	return choiceValues(key, begun)
+	return choiceValues(key, prefix)
 }
 
 // choiceValues lists submodules, their algorithms behind a slash, and inner segments behind
-// another. For a task kind only algorithms that do it are listed.
-func choiceValues(key, begun string) (values []string) {
+// another. For a task kind only algorithms able to do it are listed.
+func choiceValues(key, prefix string) (values []string) {
 	does := func(submodules.Algorithm) bool { return true }
 	for _, c := range tasks.Collectives() {
 		if suffix := c.Row().Suffix; suffix != "" && len(key) > 1 && key[1:] == suffix {
 			does = func(a submodules.Algorithm) bool { return a.Does(c) }
 		}
 	}
-	depth := strings.Count(begun, "/")
+	depth := strings.Count(prefix, "/")
 	for _, s := range all.Submodules() {
 		if depth == 0 {
 			values = append(values, s.Name(), s.Name()+"/")
@@ -83,17 +83,12 @@ func choiceValues(key, begun string) (values []string) {
 	return values
 }
 
-func submoduleNames() (names []string) {
-	for _, s := range all.Submodules() {
-		names = append(names, s.Name())
-	}
-	return names
-}
+func submoduleNames() []string { return Words(all.Submodules(), submodules.Submodule.Name) }
 
 // levelSymbols are those of the usual levels.
 func levelSymbols() []string { return []string{string(levels.NodeSymbol), "i", "m"} }
 
-// kindWords lists the task kinds of the two levels that all machines have.
+// kindWords lists the task kinds of the two levels found on all machines.
 func kindWords(string) (kinds []string) {
 	for _, symbol := range levelSymbols()[:2] {
 		for _, c := range tasks.Collectives() {
@@ -106,8 +101,8 @@ func kindWords(string) (kinds []string) {
 }
 
 // kindPairs completes ib+sb.
-func kindPairs(begun string) (pairs []string) {
-	first, _, both := strings.Cut(begun, "+")
+func kindPairs(prefix string) (pairs []string) {
+	first, _, both := strings.Cut(prefix, "+")
 	for _, kind := range kindWords("") {
 		if both {
 			pairs = append(pairs, first+"+"+kind)

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -20,8 +22,8 @@ func (p *Problem) ReadGoroutines() (g Goroutines, err error) {
 	return g, p.CheckTable()
 }
 
-// RunSealed is RunOnJob for the launched job without TLS, and for a second one of the same
-// processes that has it: p.Sealed.
+// RunSealed is RunOnJob with two jobs of the launched processes: one without TLS, and p.Sealed
+// with it.
 func (p *Problem) RunSealed(ctx context.Context, tls string, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
 	if !IsLaunched() {
 		return Usagef("--tls: goroutine ranks have no connections; start processes with tierflow run")
@@ -49,8 +51,17 @@ func (p *Problem) join(ctx context.Context, tls string, stdout, stderr io.Writer
 	return joinJob(ctx, &planner.Options{Table: p.Table, TLS: tls}, stdout, stderr)
 }
 
-// RunOnJob sets p.Job to a job of goroutines or to the launched one, and calls f. The
-// writers that f gets print on rank 0 only.
+// SplitRanks returns the communicator of some ranks of c; nil on the others. All ranks of c call it.
+func SplitRanks(ctx context.Context, c *planner.Comm, ranks []levels.Rank) (*planner.Comm, error) {
+	color := planner.NoColor
+	if slices.Contains(ranks, levels.Rank(c.Rank())) {
+		color = 0
+	}
+	return c.Split(ctx, color, c.Rank())
+}
+
+// RunOnJob sets p.Job to a job of goroutines or to the launched one, and calls f with writers
+// that print on rank 0 only.
 func (p *Problem) RunOnJob(ctx context.Context, stdout, stderr io.Writer, f func(stdout, stderr io.Writer) error) error {
 	if !IsLaunched() {
 		g, err := p.ReadGoroutines()

@@ -10,8 +10,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Problem has the values of flags that several commands share: a request and a
-// machine.
+// Problem has the values of flags shared by several commands: a request and a machine.
 type Problem struct {
 	command *cobra.Command // has the flags
 	Topo    string         // --topo: a spec, a file's name, or JSON
@@ -25,13 +24,13 @@ type Problem struct {
 	Link    string         // --link; empty: defaultLink if there are several nodes
 	Job     Job            // nil before RunOnJob
 	Sealed  Job            // the same ranks, with TLS between nodes; nil: RunSealed was not called
-	machine []byte         // a machine's file by which plans are chosen; nil: the environment's
+	machine []byte         // of --machine: its prices choose plans; nil: the environment's
 }
 
 // WhichCollective lists the collectives for help texts and complaints.
 var WhichCollective = "a collective: " + AnyOf(tasks.Requestable())
 
-// Texts of flags that several commands have.
+// Texts of flags of several commands.
 const (
 	topoText = "machine: 4x2 is 4 nodes of 2 ranks; or a file of JSON"
 	// PlanText is the text of --plan.
@@ -39,7 +38,7 @@ const (
 )
 
 // RootText is the text of --root.
-var RootText = "root of " + listed(tasks.CollectivesWith(tasks.Collective.IsRooted), "and")
+var RootText = "root of " + enumerate(tasks.CollectivesWith(tasks.Collective.IsRooted), "and")
 
 // IsGiven reports whether the user gave a flag.
 func (p *Problem) IsGiven(name string) bool { return p.command.Flags().Changed(name) }
@@ -68,6 +67,14 @@ func (p *Problem) AddTopoFlag(c *cobra.Command, value string) {
 func (p *Problem) AddJobFlags(c *cobra.Command) {
 	p.AddTopoFlag(c, "4x2")
 	c.Flags().StringVar(&p.Link, "link", "", linkText)
+}
+
+// AddPlannedFlags adds the flags that [Problem.ReadPlanned] reads, but for --table.
+func (p *Problem) AddPlannedFlags(c *cobra.Command, planText string) {
+	p.AddTopoFlag(c, "4x2")
+	p.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	p.AddCountsFlag(c)
+	p.AddPlanFlag(c, planText)
 }
 
 // AddRequestFlags adds --bytes, --dtype, --reduce-op and --root.
@@ -100,7 +107,7 @@ func (p *Problem) AddTableFlag(c *cobra.Command) {
 	c.Flags().StringVar(&p.Table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
 }
 
-// withCounts lists the collectives whose blocks may differ.
+// withCounts lists the collectives with blocks of different lengths.
 func withCounts() []tasks.Collective {
 	return slices.DeleteFunc(tasks.Requestable(), func(c tasks.Collective) bool { return !c.HasCounts() && !c.HasMatrix() })
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// Version returns the module's version, and the revision of the source if that is
-// known.
+// Version returns the module's version, and if known the revision of the source.
 func Version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -58,14 +57,13 @@ func ProcessorModel() string {
 	return strings.TrimLeft(line, "\t :")
 }
 
-// Hosts returns the names of the nodes on which the processes run, or this host's name
-// if ranks are goroutines.
+// Hosts returns the names of the processes' nodes, or this host's name if ranks are goroutines.
 func Hosts(c *planner.Comm) []string {
 	if IsLaunched() {
 		var all []string
 		t := c.Topology()
 		for rank := range levels.Rank(t.Size()) {
-			if name := nodeName(t, rank); !slices.Contains(all, name) {
+			if name := t.NodeName(rank); !slices.Contains(all, name) {
 				all = append(all, name)
 			}
 		}
@@ -76,14 +74,4 @@ func Hosts(c *planner.Comm) []string {
 		return nil
 	}
 	return []string{name}
-}
-
-// nodeName returns the name of a rank's node.
-func nodeName(t *levels.Topology, rank levels.Rank) string {
-	for k := range t.Depth() {
-		if t.Level(k).Symbol == levels.NodeSymbol {
-			return t.DomainName(rank, k)
-		}
-	}
-	return t.DomainName(rank, 0)
 }

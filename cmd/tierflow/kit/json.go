@@ -12,3 +12,12 @@ func WriteJSON(w io.Writer, v any) error {
 	e.SetEscapeHTML(false)
 	return e.Encode(v)
 }
+
+// WriteResult writes v as JSON, or else the text of it.
+func WriteResult(w io.Writer, asJSON bool, v any, text func() []byte) error {
+	if asJSON {
+		return WriteJSON(w, v)
+	}
+	_, err := w.Write(text())
+	return err
+}

@@ -4,16 +4,13 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 func sprint(v any) string { return fmt.Sprint(v) }
 
 func TestParseLink(t *testing.T) {
-	nodes, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nodes := tasktest.Topology(t, "2x2")
 	for text, want := range map[string]string{
 		"":                  "1.25e+08 50µs",
 		"none":              "none",
@@ -51,10 +48,7 @@ func TestParseLink(t *testing.T) {
 
 func FuzzParseLink(f *testing.F) {
 	f.Add("i=1gbit,50us")
-	nodes, err := levels.Parse("2x2")
-	if err != nil {
-		f.Fatal(err)
-	}
+	nodes := tasktest.Topology(f, "2x2")
 	f.Fuzz(func(t *testing.T, s string) {
 		if l, err := parseLink(s, nodes); err == nil && l != nil && !(l.rate >= 0 && l.delay >= 0) {
 			t.Errorf("parseLink(%q) = %+v", s, l)

@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// assumedMachine in place of a file's name stands for the machine that is assumed.
+// assumedMachine in place of a file's name stands for the assumed machine.
 const assumedMachine = "assumed"
 
 // SimulateText is the text of --simulate.
@@ -26,7 +26,7 @@ type Simulated struct {
 
 var _ Job = Simulated{}
 
-// ReadSimulated returns the job for --topo and the machine file of --simulate.
+// ReadSimulated makes p.Job the job for --topo and the machine file of --simulate, and returns it.
 func (p *Problem) ReadSimulated(name string) (s Simulated, err error) {
 	switch {
 	case IsLaunched():
@@ -41,6 +41,7 @@ func (p *Problem) ReadSimulated(name string) (s Simulated, err error) {
 		return s, err
 	}
 	s.text = MachineText(name, s.Machine)
+	p.Job = s
 	return s, p.CheckTable()
 }
 
@@ -52,7 +53,7 @@ func (s Simulated) Local(string) ([]*planner.Comm, error) {
 	return nil, errors.New("a simulation has no ranks")
 }
 
-// Links says on which machine the links are simulated.
+// Links names the simulated machine.
 func (s Simulated) Links() string { return "simulated on " + s.text }
 
 // String describes the job for headers.
@@ -60,44 +61,46 @@ func (s Simulated) String() string {
 	return fmt.Sprintf("%v: %d ranks, simulated on %s", s.topology, s.topology.Size(), s.text)
 }
 
-// MachineName returns what machine it is, and where its numbers come from.
+// MachineName returns the machine's file and the origin of its numbers.
 func (s Simulated) MachineName() string { return s.text }
 
 // loggops begins a machine of LogGOPSim's parameters in place of a file's name.
 const loggops = "loggops:"
 
-// ReadMachine reads a machine file. Without a name, or with the name assumed, it is the
-// machine that is assumed; loggops: and parameters is one that has these.
+// ReadMachine reads a machine file. Without a name, or with the name assumed, it returns the
+// assumed machine; behind loggops: name holds the parameters of one.
 func ReadMachine(flag, name string) (*machine.Machine, error) {
 	if name == "" || name == assumedMachine {
 		return machine.Assumed(), nil
 	}
+	var m *machine.Machine
+	var err error
 	if text, ok := strings.CutPrefix(name, loggops); ok {
-		m, err := machine.ParseLogGOPS(text)
-		if err != nil {
-			return nil, Usagef("--%s: %w", flag, err)
+		m, err = machine.ParseLogGOPS(text)
+	} else {
+		var data []byte
+		if data, err = os.ReadFile(name); err == nil {
+			m, err = machine.Parse(name, data)
 		}
-		return m, nil
 	}
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, Usagef("--%s: %w", flag, err)
-	}
-	m, err := machine.Parse(name, data)
 	if err != nil {
 		return nil, Usagef("--%s: %w", flag, err)
 	}
 	return m, nil
 }
 
-// ChooseOn lets plans be chosen by their prices on a machine.
-func (p *Problem) ChooseOn(m *machine.Machine) (err error) {
-	p.machine, err = m.Format()
-	return err
+// ReadMachine reads the file of --machine, and lets prices on that machine choose plans. Without
+// a name it returns the assumed machine, and plans are chosen as ever.
+func (p *Problem) ReadMachine(name string) (*machine.Machine, error) {
+	m, err := ReadMachine("machine", name)
+	if err == nil && name != "" {
+		p.machine, err = m.Format()
+	}
+	return m, err
 }
 
-// MachineText says what machine a simulation is of: the file's name, and where its numbers
-// come from.
+// MachineText describes the machine of a simulation: the file's name, and the origin of its
+// numbers.
 func MachineText(name string, m *machine.Machine) string {
 	if name == "" || name == assumedMachine || strings.HasPrefix(name, loggops) {
 		name = "a machine"

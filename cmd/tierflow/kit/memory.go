@@ -11,11 +11,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Less is what to give in place of a request that does not fit into memory.
+// Less is advice for a request too large for the memory.
 const Less = "give fewer ranks (--topo), fewer bytes, or a plan of larger segments"
 
-// CheckSimulation complains if one simulation of what c compiles does not fit, and times of
-// them beside each other don't. It returns what one needs.
+// CheckSimulation complains if so many simulations of c beside each other don't fit into memory.
+// It returns the need of one.
 func CheckSimulation(c *sim.Compilation, times int) (sim.Need, error) {
 	need, err := c.Need()
 	if err != nil {
@@ -29,28 +29,32 @@ func SimulationText(c *sim.Compilation, n sim.Need) string {
 	return fmt.Sprintf("simulating %d steps on %d ranks", n.Steps, c.Topology.Size())
 }
 
-// FitsMemory reports whether bytes are no more than half of the memory that is there: the
-// rest is for others, and for what has not been collected yet. Where nobody says how much
-// there is, all fits.
+// FitsMemory reports whether bytes are at most half of the available memory: the rest is for
+// others, and for garbage. If the system doesn't tell, everything fits.
 func FitsMemory(bytes int64) bool {
 	there := memoryThere()
 	return there == 0 || bytes <= there/2
 }
 
-// CheckMemory complains if bytes don't fit, see [FitsMemory]. what needs them, and advice
-// says what to give in its place.
+// CheckMemory complains if what needs more bytes than fit, see [FitsMemory]. advice says what to
+// give instead.
 func CheckMemory(what string, bytes int64, advice string) error {
 	if FitsMemory(bytes) {
 		return nil
 	}
-	return Usagef("%s needs some %s of memory, more than half of the %s that are there: %s", what, MemoryText(bytes), MemoryText(memoryThere()), advice)
+	return Usagef("%s needs some %s of memory, more than half of the %s that are there: %s", what, memoryText(bytes), memoryText(memoryThere()), advice)
 }
 
-// MemoryText is a number of bytes of memory, in whole MiB.
-func MemoryText(bytes int64) string { return tasks.FormatBytes(max(bytes>>20, 1) << 20) }
+// NeedText says that what needs so many bytes of memory, for [NewProgress].
+func NeedText(what string, bytes int64) string {
+	return what + ": some " + memoryText(bytes) + " of memory"
+}
 
-// memoryThere returns the memory that this process may still take, bytes: the system's, less
-// what control groups and its own limits withhold. 0: nobody says.
+// memoryText is a number of bytes of memory, in whole MiB.
+func memoryText(bytes int64) string { return tasks.FormatBytes(max(bytes>>20, 1) << 20) }
+
+// memoryThere returns the memory left for this process, bytes: the system's, within the limits of
+// control groups and its own. 0: unknown.
 func memoryThere() (bytes int64) {
 	bytes = availableIn("/")
 	if limit := ownLimit(); limit > 0 && (bytes == 0 || limit < bytes) {
@@ -59,15 +63,24 @@ func memoryThere() (bytes int64) {
 	return bytes
 }
 
-// availableIn returns the memory that the system and this process's control groups leave,
-// bytes; 0 without their files under root.
-func availableIn(root string) (bytes int64) {
+// SystemMemory returns the memory left by the system, bytes; 0: unknown.
+func SystemMemory() int64 { return systemMemoryIn("/") }
+
+func systemMemoryIn(root string) (bytes int64) {
 	data, _ := os.ReadFile(filepath.Join(root, "proc/meminfo"))
 	_, rest, _ := strings.Cut(string(data), "MemAvailable:")
 	if _, err := fmt.Sscan(rest, &bytes); err != nil {
 		return 0
 	}
-	bytes <<= 10
+	return bytes << 10
+}
+
+// availableIn returns the memory left by the system and this process's control groups, bytes; 0
+// without their files under root.
+func availableIn(root string) (bytes int64) {
+	if bytes = systemMemoryIn(root); bytes == 0 {
+		return 0
+	}
 	groups, _ := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
 	for line := range strings.Lines(string(groups)) {
 		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -82,7 +95,7 @@ func availableIn(root string) (bytes int64) {
 			folder := filepath.Join(root, mount, path)
 			if limit, ok := numberIn(filepath.Join(folder, names[0]), ""); ok {
 				used, _ := numberIn(filepath.Join(folder, names[1]), "")
-				files, _ := numberIn(filepath.Join(folder, "memory.stat"), names[2]) // which are dropped when memory is short
+				files, _ := numberIn(filepath.Join(folder, "memory.stat"), names[2]) // dropped when memory is short
 				bytes = min(bytes, max(1, limit-used+files))
 			}
 			if path == "/" || path == "." || path == "" {
@@ -94,8 +107,8 @@ func availableIn(root string) (bytes int64) {
 	return bytes
 }
 
-// numberIn returns the number that follows name at the beginning of a line of a file. It is
-// not there if the line is not, or says max.
+// numberIn returns the number behind name at the beginning of a line of a file. ok is false
+// without such a line, and for the word max.
 func numberIn(file, name string) (n int64, ok bool) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {

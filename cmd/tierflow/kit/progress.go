@@ -3,20 +3,18 @@ package kit
 import (
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 )
 
 // patience is for how long a command says nothing of how far it is.
 const patience = 2 * time.Second
 
-// Progress shows how far something is that takes long: what it needs, in a line, and a bar,
-// from two seconds on, on a terminal. Elsewhere it shows nothing. It is safe for
-// concurrent use. nil shows nothing, too.
+// Progress shows the state of long work on a terminal, from two seconds on: a line about its
+// need, and a bar. Elsewhere it shows nothing. It is safe for concurrent use. nil shows nothing,
+// too.
 type Progress struct {
 	out   io.Writer
 	what  string
@@ -29,8 +27,8 @@ type Progress struct {
 	all int64
 }
 
-// NewProgress returns the progress of what has the name what. need says what it needs; empty:
-// nothing that is worth a line. It is nil if out is no terminal.
+// NewProgress returns the progress of work named what, nil if out is no terminal. need is a line
+// about its memory or steps; empty: none.
 func NewProgress(out io.Writer, what, need string) *Progress {
 	if !isTerminal(out) {
 		return nil
@@ -42,13 +40,7 @@ func newProgress(out io.Writer, what, need string, now func() time.Time) *Progre
 	return &Progress{out: out, what: what, need: need, begin: now(), now: now}
 }
 
-// isTerminal reports whether out is a terminal.
-func isTerminal(out io.Writer) bool {
-	f, ok := Raw(out).(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
-}
-
-// Show says that done of all is done; all ≤ 0: something goes on, nobody knows how much it is.
+// Show shows how much is done, of all; all ≤ 0: work goes on, of unknown length.
 func (p *Progress) Show(done, all int64) {
 	if p == nil {
 		return
@@ -75,7 +67,7 @@ func (p *Progress) Show(done, all int64) {
 		p.all = all
 		p.bar.ChangeMax64(all)
 	}
-	_ = p.bar.Set64(min(done, all-1)) // which doesn't end it; a terminal that is gone doesn't matter
+	_ = p.bar.Set64(min(done, all-1)) // all would end it; the loss of a terminal doesn't matter
 }
 
 // Finish takes the bar away.

@@ -82,8 +82,8 @@ func (p *Problem) readOperation(t tasks.Datatype) (tasks.Op, error) {
 	return op, nil
 }
 
-// readCounts fills in blocks that differ; those of no elements at all are equal, as the
-// planner does it.
+// readCounts fills in blocks of different lengths; without any elements they are equal, as in the
+// planner.
 func readCounts(r *tasks.Request, text string, ranks int) (err error) {
 	if r.Coll.HasMatrix() {
 		r.Matrix, err = ParseMatrix(text, ranks)
@@ -96,7 +96,7 @@ func readCounts(r *tasks.Request, text string, ranks int) (err error) {
 	return err
 }
 
-// ParseMatrix reads 1,0;3,2: for each rank what it gives each rank, in elements.
+// ParseMatrix reads 1,0;3,2: a row for each rank, with the elements that it gives each rank.
 func ParseMatrix(text string, ranks int) (m tasks.Matrix, err error) {
 	rows := [][]int{}
 	for row := range strings.SplitSeq(text, ";") {
@@ -131,8 +131,8 @@ func ParseCounts(text string, ranks int) (tasks.Counts, error) {
 	return tasks.NewCounts(counts)
 }
 
-// CheckFlags complains of flags that say nothing about any of colls, and of counts if
-// one of colls can't have any.
+// CheckFlags complains of flags without a meaning for any of colls, and of counts if one of colls
+// can't have any.
 func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	if p.Counts != "" {
 		for _, c := range colls {
@@ -160,7 +160,7 @@ func (p *Problem) CheckFlags(colls ...tasks.Collective) error {
 	return UsageError(errors.Join(errs...))
 }
 
-// ReadSize reads --bytes, which must be one size.
+// ReadSize reads --bytes as one size.
 func (p *Problem) ReadSize() (int64, error) {
 	all, err := ParseSizes(p.Bytes)
 	if err != nil {
@@ -168,6 +168,18 @@ func (p *Problem) ReadSize() (int64, error) {
 	}
 	if len(all) != 1 {
 		return 0, Usagef("--bytes %s: %d sizes; give one", p.Bytes, len(all))
+	}
+	return all[0], nil
+}
+
+// ParseSizeWithin reads the text of --bytes: one size from least to most.
+func ParseSizeWithin(text string, least, most int64) (int64, error) {
+	all, err := ParseSizes(text)
+	if err != nil {
+		return 0, Usagef("--bytes: %w", err)
+	}
+	if len(all) != 1 || all[0] < least || all[0] > most {
+		return 0, Usagef("--bytes %s: allowed is one size from %s to %s", text, tasks.FormatBytes(least), tasks.FormatBytes(most))
 	}
 	return all[0], nil
 }
@@ -192,7 +204,7 @@ func (p *Problem) ReadOne(operand string) (r tasks.Request, t *levels.Topology, 
 	return r, t, err
 }
 
-// ReadPlanned is ReadOne where plans may be forced, or come from a table.
+// ReadPlanned is ReadOne for commands whose plans may be forced, or come from a table.
 func (p *Problem) ReadPlanned(operand string, reg submodules.Registry) (r tasks.Request, t *levels.Topology, err error) {
 	if r, t, err = p.ReadOne(operand); err != nil {
 		return r, nil, err
@@ -224,12 +236,12 @@ func (p *Problem) CheckTable() error {
 	return nil
 }
 
-// Options returns those of --plan and --table, and of a machine that was read.
+// Options returns those of --plan, --table and --machine.
 func (p *Problem) Options() *planner.Options {
 	return &planner.Options{Plan: p.Plan, Table: p.Table, MachineData: p.machine}
 }
 
-// Decide returns the plan that a communicator would choose for a request.
+// Decide returns a communicator's plan for a request.
 func (p *Problem) Decide(r tasks.Request, t *levels.Topology) (tasks.Plan, error) {
 	plan, err := planner.Decide(r, t, p.Options())
 	return plan, UsageError(err)
@@ -241,8 +253,8 @@ func ParseCollective(name string) (tasks.Collective, error) {
 	return c, UsageError(err)
 }
 
-// ParseCollectives reads a list such as bcast,allreduce; all stands for all that a
-// program can ask for.
+// ParseCollectives reads a list such as bcast,allreduce; all stands for all collectives of
+// programs.
 func ParseCollectives(list string) ([]tasks.Collective, error) {
 	if list == "all" {
 		return tasks.Requestable(), nil

@@ -9,24 +9,24 @@ import (
 	"golang.org/x/term"
 )
 
-// screen writes to a terminal. Lines that are wider go on below, indented: tables between
-// two columns, the same for all their rows, other text between words.
+// screen writes to a terminal. It breaks wide lines, and indents their rest: those of a table
+// between the same two columns, other text between words.
 type screen struct {
-	out    io.Writer
-	width  func() int // of the terminal, characters; 0: not known
-	begun  []byte     // of a line that is not written yet
-	breaks []int      // where the last wide line was broken, one for each line that it became but the last
+	out     io.Writer
+	width   func() int // of the terminal, characters; 0: not known
+	partial []byte     // an incomplete line
+	breaks  []int      // of the last wide line, runes from the beginning of each piece
 }
 
-// minWidth is the width below which wrapping would make nothing readable.
+// minWidth is the least width for wrapping: below it nothing would be readable.
 const minWidth = 20
 
-// onScreen returns a writer that fits lines to out if that is a terminal, else out.
+// onScreen returns a writer that fits lines to out if it is a terminal, else out.
 func onScreen(out io.Writer) io.Writer {
-	f, ok := out.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminal(out) {
 		return out
 	}
+	f := Raw(out).(*os.File)
 	return &screen{out: f, width: func() int {
 		width, _, err := term.GetSize(int(f.Fd()))
 		if err != nil {
@@ -36,7 +36,13 @@ func onScreen(out io.Writer) io.Writer {
 	}}
 }
 
-// Raw returns the writer to which bytes go as they are: text that programs read is never
+// isTerminal reports whether out is a terminal.
+func isTerminal(out io.Writer) bool {
+	f, ok := Raw(out).(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Raw returns the writer below a screen, for bytes as they are: text for programs is never
 // wrapped.
 func Raw(out io.Writer) io.Writer {
 	if s, ok := out.(*screen); ok {
@@ -45,29 +51,29 @@ func Raw(out io.Writer) io.Writer {
 	return out
 }
 
-// Write writes the lines that p ends. What is left waits for its end.
+// Write writes the lines ended by p. The rest waits for its end.
 func (s *screen) Write(p []byte) (int, error) {
-	s.begun = append(s.begun, p...)
-	end := bytes.LastIndexByte(s.begun, '\n') + 1
+	s.partial = append(s.partial, p...)
+	end := bytes.LastIndexByte(s.partial, '\n') + 1
 	if end == 0 {
 		return len(p), nil
 	}
 	var fitted strings.Builder
-	for line := range strings.Lines(string(s.begun[:end])) {
+	for line := range strings.Lines(string(s.partial[:end])) {
 		s.fit(&fitted, strings.TrimSuffix(line, "\n"))
 	}
-	s.begun = append(s.begun[:0], s.begun[end:]...)
+	s.partial = append(s.partial[:0], s.partial[end:]...)
 	_, err := io.WriteString(s.out, fitted.String())
 	return len(p), err
 }
 
-// flush writes a last line that has no end.
+// flush writes a last line without an end.
 func (s *screen) flush() {
-	_, _ = s.out.Write(s.begun) // the command has its error already, if it has one
-	s.begun = nil
+	_, _ = s.out.Write(s.partial) // the command has its error already, if it has one
+	s.partial = nil
 }
 
-// deeper is the indent of the lines that a wide one goes on in.
+// deeper indents the rest of a wide line.
 const deeper = "    "
 
 // fit adds a line to b in as many as it needs.
@@ -88,8 +94,9 @@ func (s *screen) fit(b *strings.Builder, line string) {
 	b.WriteString(indent + string(text) + "\n")
 }
 
-// breakAt returns where text is broken to fit: where the line before was, if there is a gap,
-// else behind the last column or word that fits; 0 if there is none.
+// breakAt returns the place to break text at most width runes from its beginning: the place of
+// the line before if it is a gap here too, else the end of the last column or word; 0 if there is
+// none.
 func (s *screen) breakAt(text []rune, width, depth int) int {
 	if depth < len(s.breaks) {
 		if at := s.breaks[depth]; at <= width && at < len(text) && (text[at-1] == ' ' || text[at] == ' ') {
@@ -118,18 +125,16 @@ func (s *screen) breakAt(text []rune, width, depth int) int {
 	return word
 }
 
-// Colours, of terminals that have them: of faults, of what deserves a look, and of the best.
+// Colours of terminals: for faults, and for findings worth a look.
 const (
 	Red    = "31"
 	Yellow = "33"
-	Green  = "32"
 )
 
 // Coloured returns text in a colour if out is a terminal. With NO_COLOR, or on a terminal
 // without colours, it is text as it was.
 func Coloured(out io.Writer, colour, text string) string {
-	f, ok := Raw(out).(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+	if !isTerminal(out) || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
 		return text
 	}
 	return "\x1b[" + colour + "m" + text + "\x1b[0m"

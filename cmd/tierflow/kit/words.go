@@ -2,33 +2,38 @@ package kit
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Names returns the names of all.
-func Names[T fmt.Stringer](all []T) []string {
+func Names[T fmt.Stringer](all []T) []string { return Words(all, T.String) }
+
+// Words returns a word of each value, in their order.
+func Words[T any](all []T, of func(T) string) []string {
 	text := make([]string, len(all))
 	for i, v := range all {
-		text[i] = v.String()
+		text[i] = of(v)
 	}
 	return text
 }
 
 // AnyOf returns bcast, allreduce or barrier.
-func AnyOf(all []tasks.Collective) string { return listed(all, "or") }
+func AnyOf(all []tasks.Collective) string { return enumerate(all, "or") }
 
-// listed returns bcast, allreduce, last barrier.
-func listed(all []tasks.Collective, last string) string {
+// enumerate returns bcast, allreduce, last barrier.
+func enumerate(all []tasks.Collective, last string) string {
 	text := Names(all)
 	n := len(text) - 1
 	return strings.Join(text[:n], ", ") + " " + last + " " + text[n]
 }
 
-// Plural returns the ending of a noun that n of something have.
+// Plural returns the ending of a noun behind the number n.
 func Plural(n int) string {
 	if n == 1 {
 		return ""
@@ -43,7 +48,10 @@ func es(n int) string {
 	return "es"
 }
 
-// Round keeps what a measurement can tell: parts is 1e3 for microseconds.
+// NewTable returns a table on w: columns to the left, two spaces apart.
+func NewTable(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
+
+// Round keeps the digits within a measurement's precision: parts is 1e3 for microseconds.
 func Round(v, parts float64) float64 { return math.Round(v*parts) / parts }
 
 // RoundRate keeps six decimals of GB/s, and of small rates three digits.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/choose"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -44,13 +44,13 @@ too. They are asked before the built-in ones.`,
 		Example: "  tierflow rules show > my.rules",
 		Args:    kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
-			_, err := fmt.Fprint(c.OutOrStdout(), rule.Text)
+			_, err := fmt.Fprint(c.OutOrStdout(), builtin.Text)
 			return err
 		},
 	}
 }
 
-// parameters lists what conditions may ask about.
+// parameters lists the parameters of conditions.
 func parameters() string {
 	var b strings.Builder
 	for _, p := range rules.Parameters() {
@@ -186,9 +186,6 @@ its way. Where the rules leave it open the others decide: a table, prices, the b
 			return err
 		},
 	}
-	p.AddTopoFlag(c, "4x2")
-	p.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
-	p.AddCountsFlag(c)
-	p.AddPlanFlag(c, kit.PlanText)
+	p.AddPlannedFlags(c, kit.PlanText)
 	return c
 }

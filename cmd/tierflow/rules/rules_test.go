@@ -6,19 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/cobra"
-
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner/rules"
-	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // tierflow is the command with what is in this package.
-var tierflow kittest.Runner = func() *cobra.Command {
-	return kit.NewRoot("tierflow", "", Command(all.Submodules()))
-}
+var tierflow = kittest.Of("tierflow", Command)
 
 // file writes a text where a command can read it.
 func file(t *testing.T, text string) string {

@@ -2,34 +2,34 @@ package simulate
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
-	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/plans"
-	"github.com/tierflow/tierflow/planner/rule"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// row is a plan and what it takes.
+// row is a plan and its time.
 type row struct {
 	Plan     string  `json:"plan"`
 	NS       float64 `json:"simulated_ns"`
 	Ratio    float64 `json:"ratio"` // to the best
 	Messages int64   `json:"messages"`
-	Busy     float64 `json:"busy"`   // share of the time that the busiest wire was busy
+	Busy     float64 `json:"busy"`   // the busiest wire's share of the time
 	Rule     bool    `json:"rule"`   // the built-in rule chooses it
-	Chosen   bool    `json:"chosen"` // it is what would be chosen on this machine
+	Chosen   bool    `json:"chosen"` // it would be chosen on this machine
 	time     sim.Time
 }
 
-// compare simulates the catalogue's plans and the one that would be chosen, and sorts by time.
+// compare simulates the catalogue's plans and the machine's choice, and sorts by time.
 func (s *simulation) compare(ctx context.Context, stderr io.Writer) ([]row, error) {
-	asked := rule.Ask(s.request, s.on)
+	asked := builtin.Ask(s.request, s.on)
 	ruled, _ := asked.Choose(tasks.Plan{})
 	chosen, err := s.choice()
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *simulation) compare(ctx context.Context, stderr io.Writer) ([]row, erro
 	if err != nil {
 		return nil, err
 	}
-	bar := kit.NewProgress(stderr, "simulating", fmt.Sprintf("simulating %d plans, %d steps on %d ranks: some %s of memory", len(all), need.Steps, s.on.Size(), kit.MemoryText(need.Bytes)))
+	what := fmt.Sprintf("simulating %d plans, %d steps on %d ranks", len(all), need.Steps, s.on.Size())
+	bar := kit.NewProgress(stderr, "simulating", kit.NeedText(what, need.Bytes))
 	defer bar.Finish()
 	var rows []row
 	var ended int64 // steps of the plans before
@@ -67,7 +68,7 @@ func (s *simulation) compare(ctx context.Context, stderr io.Writer) ([]row, erro
 		}
 		rows = append(rows, one)
 	}
-	slices.SortStableFunc(rows, func(a, b row) int { return int(max(-1, min(1, a.time-b.time))) })
+	slices.SortStableFunc(rows, func(a, b row) int { return cmp.Compare(a.time, b.time) })
 	for i := range rows {
 		rows[i].Ratio = 1
 		if best := rows[0].time; best > 0 {
@@ -77,15 +78,15 @@ func (s *simulation) compare(ctx context.Context, stderr io.Writer) ([]row, erro
 	return rows, nil
 }
 
-// choice returns the plan that would be chosen.
+// choice returns the plan chosen on the machine.
 func (s *simulation) choice() (tasks.Plan, error) {
 	free := s.Problem
 	free.Plan = ""
 	return free.Decide(s.request, s.on)
 }
 
-// needOfAll returns the steps of all plans, and the most bytes of one. It complains of one
-// that does not fit.
+// needOfAll returns the steps of all plans, and the most bytes of one. It complains of a plan too
+// large for the memory.
 func (s *simulation) needOfAll(ctx context.Context, plans []tasks.Plan) (all sim.Need, err error) {
 	for _, p := range plans {
 		need, err := kit.CheckSimulation(s.compilation(ctx, p), 1)
@@ -97,11 +98,11 @@ func (s *simulation) needOfAll(ctx context.Context, plans []tasks.Plan) (all sim
 	return all, nil
 }
 
-// tableText is what is printed of all plans.
+// tableText is the printed form of all plans.
 func (s *simulation) tableText(rows []row) []byte {
 	var b bytes.Buffer
 	b.WriteString(s.header())
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	w := kit.NewTable(&b)
 	fmt.Fprintln(w, "time\tto best\tmessages\tbusiest wire\tplan")
 	for _, r := range rows {
 		mark := ""

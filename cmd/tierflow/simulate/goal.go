@@ -25,7 +25,7 @@ func (s *simulation) writeGoal(ctx context.Context, plan tasks.Plan, stdout, std
 	if err := kit.CheckMemory(what, bytes, kit.Less); err != nil {
 		return err
 	}
-	bar := kit.NewProgress(stderr, "compiling", fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(bytes)))
+	bar := kit.NewProgress(stderr, "compiling", kit.NeedText(what, bytes))
 	defer bar.Finish()
 	all := make([]submodules.Compiled, s.on.Size())
 	for rank := range all {

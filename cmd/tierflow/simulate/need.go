@@ -3,7 +3,6 @@ package simulate
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
@@ -15,12 +14,12 @@ import (
 // of about a minute. Tests make it fewer.
 var mostWhole int64 = 50_000_000
 
-// compilation returns what compiles the request with a plan, until ctx ends.
+// compilation returns the compilation of the request with a plan, until ctx ends.
 func (s *simulation) compilation(ctx context.Context, plan tasks.Plan) *sim.Compilation {
 	return &sim.Compilation{Request: s.request, Topology: s.on, Plan: plan, Registry: s.reg, Check: ctx.Err}
 }
 
-// makeJob compiles the job of all ranks, or where that is too large the job of one node for all.
+// makeJob compiles the job of all ranks, or if it is too large one of a node that stands for all.
 // The bar shows that something goes on.
 func (s *simulation) makeJob(c *sim.Compilation, stderr io.Writer) (*sim.Job, *kit.Progress, error) {
 	need, err := c.Need()
@@ -28,7 +27,7 @@ func (s *simulation) makeJob(c *sim.Compilation, stderr io.Writer) (*sim.Job, *k
 		return nil, nil, kit.UsageError(err)
 	}
 	what := kit.SimulationText(c, need)
-	bar := kit.NewProgress(stderr, "simulating", fmt.Sprintf("%s: some %s of memory", what, kit.MemoryText(need.Bytes)))
+	bar := kit.NewProgress(stderr, "simulating", kit.NeedText(what, need.Bytes))
 	check := c.Check
 	c.Check = func() error {
 		bar.Show(0, 0)
@@ -49,8 +48,8 @@ func (s *simulation) makeJob(c *sim.Compilation, stderr io.Writer) (*sim.Job, *k
 	return job, bar, kit.UsageError(err)
 }
 
-// checkNeed complains of a simulation that does not fit. isLarge says that it fits without
-// the critical path.
+// checkNeed complains of a simulation too large for the memory. isLarge: it fits only without the
+// critical path.
 func (s *simulation) checkNeed(what string, n sim.Need) (isLarge bool, err error) {
 	if err := kit.CheckMemory(what, n.Bytes, kit.Less); err != nil {
 		return false, err

@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/executor/trace"
@@ -17,17 +18,16 @@ type recorder struct {
 	ends   viz.Ends
 }
 
-// mostDescribed is how many steps a simulation may have whose steps are looked at though
-// no trace is written. It takes some 0.3 s.
+// mostDescribed bounds the steps looked at without a trace to write. They take some 0.3 s.
 const mostDescribed = 500_000
 
-// add keeps a step that has ended.
+// add keeps an ended step.
 func (r *recorder) add(e sim.Event) {
 	r.events = append(r.events, r.event(e))
 	r.addEnds(e)
 }
 
-// addEnds counts a step that has ended, and keeps nothing else of it.
+// addEnds counts an ended step, and keeps nothing else of it.
 func (r *recorder) addEnds(e sim.Event) { r.ends.Add(r.event(e), r.on) }
 
 func (r *recorder) event(e sim.Event) trace.Event {
@@ -37,16 +37,13 @@ func (r *recorder) event(e sim.Event) trace.Event {
 	}
 }
 
-// busiest returns of each level the domain whose wire was busy for longest in each
-// direction; the first one if several were.
+// busiest returns the domain with the busiest wire of each level in each direction; the first of
+// equals.
 func busiest(links []sim.Link) (all []use) {
 	for _, l := range links {
 		for _, u := range []use{{l.Level, l.Domain, "out", l.Out}, {l.Level, l.Domain, "in", l.In}} {
-			i := 0
-			for i < len(all) && (all[i].level != u.level || all[i].way != u.way) {
-				i++
-			}
-			if i == len(all) {
+			i := slices.IndexFunc(all, func(o use) bool { return o.level == u.level && o.way == u.way })
+			if i < 0 {
 				all = append(all, u)
 			} else if u.Busy > all[i].Busy {
 				all[i] = u
@@ -64,7 +61,7 @@ type use struct {
 	sim.Use
 }
 
-// name returns the domain's name, or the rank that has the wire to itself.
+// name returns the domain's name, or the rank with the wire to itself.
 func (u *use) name(t *levels.Topology) string {
 	for k := range t.Depth() {
 		if t.Level(k).Symbol != u.level {

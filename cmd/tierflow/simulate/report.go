@@ -3,7 +3,6 @@ package simulate
 import (
 	"bytes"
 	"fmt"
-	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
@@ -11,7 +10,7 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// report is what --json prints of one plan.
+// report is the JSON of one plan.
 type report struct {
 	Collective string       `json:"collective"`
 	Bytes      int64        `json:"bytes"`
@@ -74,12 +73,12 @@ func share(part, whole sim.Time) float64 {
 	return float64(part) / float64(whole)
 }
 
-// header says what is simulated, and on what.
+// header names the request and the machine.
 func (s *simulation) header() string {
 	return fmt.Sprintf("%v on %v, simulated on %s\n", s.request, s.on, kit.MachineText(s.file, s.machine))
 }
 
-// text is what is printed of one plan.
+// text is the printed form of one plan.
 func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *viz.Ends, path []viz.PathPiece) []byte {
 	var b bytes.Buffer
 	b.WriteString(s.header())
@@ -95,7 +94,7 @@ func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *vi
 	b.WriteString(ends.String())
 	if len(r.Links) > 0 {
 		b.WriteString("\n")
-		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		w := kit.NewTable(&b)
 		fmt.Fprintln(w, "level\tbusiest\tbusy\twaited\tmessages\tbytes")
 		for _, u := range busiest(r.Links) {
 			fmt.Fprintf(w, "%c %s\t%s\t%.1f%%\t%v\t%d\t%s\n", u.level, u.way, u.name(s.on), 100*share(u.Busy, r.Time), u.Waited, u.Messages, tasks.FormatBytes(u.Bytes))

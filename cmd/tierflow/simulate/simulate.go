@@ -19,7 +19,7 @@ import (
 // simulation is the command simulate.
 type simulation struct {
 	kit.Problem
-	file  string // --machine; empty: the one that is assumed
+	file  string // --machine; empty: the assumed one
 	trace string // --trace; empty: none
 	goal  string // --goal; empty: none
 	seed  uint64
@@ -36,10 +36,10 @@ type simulation struct {
 // allPlans in place of a plan stands for a plan of every algorithm.
 const allPlans = "all"
 
-// libraries are words that once stood for plans of other libraries.
+// libraries are words for plans of other libraries in former versions.
 var libraries = []string{"openmpi", "han", "mpich"}
 
-// mostTraced bounds the steps of a trace, which takes some 200 bytes for each.
+// mostTraced bounds the steps of a trace, at some 200 bytes each.
 const mostTraced = 5_000_000
 
 // Command returns simulate.
@@ -75,32 +75,30 @@ and marks what would be chosen on the machine, and by the built-in rule.`,
   tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
   tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal`,
 		Args: kit.Operand(kit.WhichCollective),
-		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
-			if err := s.read(args[0]); err != nil {
-				return err
-			}
-			return s.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
-		}),
+		RunE: kit.Checked(s.read, s.run),
 	}
-	s.AddTopoFlag(c, "4x2")
-	s.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
-	s.AddCountsFlag(c)
-	s.AddPlanFlag(c, kit.PlanText+"; or all")
+	s.AddPlannedFlags(c, kit.PlanText+"; or all")
 	s.AddTableFlag(c)
 	f := c.Flags()
-	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
-	f.Uint64Var(&s.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
+	s.addMachineFlags(c)
 	f.StringVar(&s.trace, "trace", "", "file to write a Perfetto trace to, - for standard output")
 	f.StringVar(&s.goal, "goal", "", "file to write the programs of all ranks to, in GOAL, - for standard output")
 	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
-	f.BoolVar(&s.json, "json", false, "print JSON")
 	c.AddCommand(trainCommand(reg))
 	return c
 }
 
+// addMachineFlags adds --machine, --seed and --json.
+func (s *simulation) addMachineFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
+	f.Uint64Var(&s.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
+	f.BoolVar(&s.json, "json", false, "print JSON")
+}
+
 // read checks all arguments.
-func (s *simulation) read(operand string) (err error) {
-	if s.request, s.on, err = s.ReadOne(operand); err != nil {
+func (s *simulation) read(args []string) (err error) {
+	if s.request, s.on, err = s.ReadOne(args[0]); err != nil {
 		return err
 	}
 	if err := s.CheckTable(); err != nil {
@@ -121,9 +119,7 @@ func (s *simulation) read(operand string) (err error) {
 	if s.path < 0 {
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
 	}
-	if s.machine, err = kit.ReadMachine("machine", s.file); err == nil && s.file != "" {
-		err = s.ChooseOn(s.machine)
-	}
+	s.machine, err = s.ReadMachine(s.file)
 	return err
 }
 
@@ -133,10 +129,7 @@ func (s *simulation) run(ctx context.Context, stdout, stderr io.Writer) error {
 		if err != nil {
 			return err
 		}
-		if s.json {
-			return kit.WriteJSON(stdout, rows)
-		}
-		return kit.WriteOutput(stdout, "", s.tableText(rows))
+		return kit.WriteResult(stdout, s.json, rows, func() []byte { return s.tableText(rows) })
 	}
 	plan, err := s.Decide(s.request, s.on)
 	if err != nil {
@@ -176,8 +169,5 @@ func (s *simulation) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if s.json {
-		return kit.WriteJSON(stdout, s.report(plan, job, result, path))
-	}
-	return kit.WriteOutput(stdout, "", s.text(plan, job, result, &rec.ends, path))
+	return kit.WriteResult(stdout, s.json, s.report(plan, job, result, path), func() []byte { return s.text(plan, job, result, &rec.ends, path) })
 }

@@ -12,6 +12,9 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
+// tierflow is the command with what is in this package.
+var tierflow = kittest.Of("tierflow", Command)
+
 const smallPlan = "shape=han,fs=32KiB,w=2,i=adapt/chain,s=sm"
 
 func TestSimulate(t *testing.T) {
@@ -48,10 +51,7 @@ func TestMachineFile(t *testing.T) {
 // A library's name is no plan here, and the answer says where it is one.
 func TestLibraries(t *testing.T) {
 	for _, name := range libraries {
-		s := tierflow.Run(t, "simulate", "bcast", "--plan", name)
-		if s.Status != 2 || s.Out != "" || !strings.Contains(s.Errors, "tierflow-lab decisions") {
-			t.Errorf("--plan %s: %+v", name, s)
-		}
+		tierflow.Refuses(t, "tierflow-lab decisions", "simulate", "bcast", "--plan", name)
 	}
 }
 
@@ -130,21 +130,16 @@ func TestLogGOPS(t *testing.T) {
 }
 
 func TestRefusals(t *testing.T) {
-	for _, test := range []struct{ args, want string }{
-		{"allreduce --machine none.json", "--machine: open none.json"},
-		{"allreduce --plan all --path 3", "--plan all: --trace, --goal and --path show one plan"},
-		{"allreduce --goal x.goal --path 3", "--goal: nothing is simulated"},
-		{"bcast --goal - --topo 2x2 --plan s=sm", "GOAL has messages and computations only"},
-		{"bcast --machine loggops:L=1", "--machine: LogGOPS parameter o is missing"},
-		{"allreduce --path -1", "--path -1: give a number of lines"},
-		{"allreduce --plan shape=star", "--plan: "},
-		{"allreduce --plan i=sm", "sm works between ranks that share memory"},
-		{"sum", "sum"},
-		{"bcast --bytes 4MiB --topo 64x1 --plan shape=flat,fs=64,i=adapt/chain --trace x.json", "a trace has at most 5000000"},
-	} {
-		s := tierflow.Run(t, append([]string{"simulate"}, strings.Fields(test.args)...)...)
-		if s.Status == 0 || s.Out != "" || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: status %d, output %q, errors %q, want %q", test.args, s.Status, s.Out, s.Errors, test.want)
-		}
-	}
+	tierflow.RefusesAll(t, "simulate", map[string]string{
+		"allreduce --machine none.json":         "--machine: open none.json",
+		"allreduce --plan all --path 3":         "--plan all: --trace, --goal and --path show one plan",
+		"allreduce --goal x.goal --path 3":      "--goal: nothing is simulated",
+		"bcast --goal - --topo 2x2 --plan s=sm": "GOAL has messages and computations only",
+		"bcast --machine loggops:L=1":           "--machine: LogGOPS parameter o is missing",
+		"allreduce --path -1":                   "--path -1: give a number of lines",
+		"allreduce --plan shape=star":           "--plan: ",
+		"allreduce --plan i=sm":                 "sm works between ranks that share memory",
+		"sum":                                   "sum",
+		"bcast --bytes 4MiB --topo 64x1 --plan shape=flat,fs=64,i=adapt/chain --trace x.json": "a trace has at most 5000000",
+	})
 }

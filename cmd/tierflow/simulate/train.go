@@ -50,12 +50,7 @@ which share of the collectives is hidden behind computing. --picture draws the b
   tierflow simulate train --layers testdata/layers/resnet50.json --topo 4x1 --machine m.json --spare
   tierflow simulate train --layers testdata/layers/resnet50.json --topo 64x8 --picture step.svg`,
 		Args: kit.NoOperands,
-		RunE: kit.Interruptible(func(c *cobra.Command, _ []string) error {
-			if err := t.read(); err != nil {
-				return err
-			}
-			return t.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
-		}),
+		RunE: kit.Checked(t.read, t.run),
 	}
 	t.AddTopoFlag(c, "4x2")
 	t.AddPlanFlag(c, kit.PlanText)
@@ -65,14 +60,12 @@ which share of the collectives is hidden behind computing. --picture draws the b
 	f.StringVar(&t.buckets, "bucket", "256KiB,1MiB,4MiB,25MiB", "bytes of a bucket, a list")
 	f.BoolVar(&t.spare, "spare", false, "communication takes nothing from what computes")
 	f.StringVar(&t.picture, "picture", "", "file for a picture of the best step (default none)")
-	f.StringVar(&t.simulation.file, "machine", "", "file of a machine (default one that is assumed)")
-	f.Uint64Var(&t.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
-	f.BoolVar(&t.json, "json", false, "print JSON")
+	t.addMachineFlags(c)
 	return c
 }
 
 // read checks all arguments.
-func (t *training) read() (err error) {
+func (t *training) read([]string) (err error) {
 	if t.file == "" {
 		return kit.Usagef("--layers is missing; give a file such as testdata/layers/resnet50.json")
 	}
@@ -95,14 +88,12 @@ func (t *training) read() (err error) {
 	if _, err := t.ReadForced(t.reg); err != nil {
 		return err
 	}
-	if t.machine, err = kit.ReadMachine("machine", t.simulation.file); err == nil && t.simulation.file != "" {
-		err = t.ChooseOn(t.machine)
-	}
+	t.machine, err = t.ReadMachine(t.simulation.file)
 	return err
 }
 
-// trained is what a size of buckets makes of a step.
-type trained struct {
+// bucketOutcome is the outcome of a size of buckets.
+type bucketOutcome struct {
 	Bucket   int64   `json:"bucket_bytes"`
 	Buckets  int     `json:"buckets"`
 	Calls    float64 `json:"collectives_ns"`
@@ -118,7 +109,7 @@ type trained struct {
 
 func (t *training) run(ctx context.Context, stdout, stderr io.Writer) error {
 	known, best := map[int]sim.Call{}, 0
-	var all []trained
+	var all []bucketOutcome
 	for i, bucket := range t.sizes {
 		one, err := t.step(ctx, bucket, known, stderr)
 		if err != nil {
@@ -138,14 +129,11 @@ func (t *training) run(ctx context.Context, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if t.json {
-		return kit.WriteJSON(stdout, all)
-	}
-	return kit.WriteOutput(stdout, "", t.text(all))
+	return kit.WriteResult(stdout, t.json, all, func() []byte { return t.text(all) })
 }
 
 // step simulates a step with buckets of so many bytes. known are calls by their elements.
-func (t *training) step(ctx context.Context, bucket int64, known map[int]sim.Call, stderr io.Writer) (r trained, err error) {
+func (t *training) step(ctx context.Context, bucket int64, known map[int]sim.Call, stderr io.Writer) (r bucketOutcome, err error) {
 	sizes, order := t.model.sizes()
 	const float32Bytes = 4
 	buckets, err := fuse.Cut(sizes, order, bucket, float32Bytes)
@@ -168,7 +156,7 @@ func (t *training) step(ctx context.Context, bucket int64, known map[int]sim.Cal
 	script := t.model.script(tensors, calls)
 	script.Spare = t.spare
 	o := script.Run()
-	return trained{
+	return bucketOutcome{
 		Bucket: bucket, Buckets: len(buckets), Calls: o.Calls.Nanoseconds(), Busy: busy.Nanoseconds(), Step: o.Time.Nanoseconds(),
 		Hidden: kit.Round(o.Hidden(), 1e4), Exposed: (o.Time - o.LastComputed()).Nanoseconds(), Computes: o.Compute.Nanoseconds(),
 		outcome: o,
@@ -193,14 +181,14 @@ func (t *training) call(ctx context.Context, elements int, stderr io.Writer) (c 
 		return c, kit.UsageError(err)
 	}
 	c.Time = result.Time
-	for _, b := range result.Busy { // the rank that has most to do holds up the step
+	for _, b := range result.Busy { // the busiest rank holds up the step
 		c.Busy = max(c.Busy, min(b, c.Time))
 	}
 	return c, nil
 }
 
 // draw draws a step: the layers, and the buckets beside them.
-func (t *training) draw(r *trained) viz.Gantt {
+func (t *training) draw(r *bucketOutcome) viz.Gantt {
 	o := &r.outcome
 	computing, buckets := viz.GanttRow{Name: "computing"}, viz.GanttRow{Name: "sums"}
 	bar := viz.GanttBar{Kind: "forward", Label: "all layers"}
@@ -221,7 +209,7 @@ func (t *training) draw(r *trained) viz.Gantt {
 }
 
 // text prints a table.
-func (t *training) text(all []trained) []byte {
+func (t *training) text(all []bucketOutcome) []byte {
 	var out bytes.Buffer
 	sizes, _ := t.model.sizes()
 	elements := int64(0)

@@ -24,7 +24,7 @@ func (u *Tuning) AddFlags(c *cobra.Command) {
 	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
 	f.StringVar(&u.Type, "dtype", "f32", "element type")
 	f.StringVar(&u.Op, "reduce-op", "sum", "operation of reductions")
-	f.TextVar(&u.Regime, "regime", costs.Single, "how calls follow each other: "+sayRegimes())
+	f.TextVar(&u.Regime, "regime", costs.Single, "how calls follow each other: "+strings.Join(kit.Names(costs.Regimes()), " or "))
 	f.DurationVar(&u.Time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
 	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
@@ -33,15 +33,6 @@ func (u *Tuning) AddFlags(c *cobra.Command) {
 	f.IntSliceVar(&u.windows, "windows", tune.DefaultWindows, "windows to search")
 	f.IntSliceVar(&u.numbers, "numbers", nil, "numbers of algorithms to search, 0 for the default one (default each algorithm's own, see tierflow info)")
 	u.AddPlanFlag(c, kit.PlanText+"; what it says is not searched")
-}
-
-// sayRegimes lists the regimes' names.
-func sayRegimes() string {
-	var names []string
-	for _, r := range costs.Regimes() {
-		names = append(names, r.String())
-	}
-	return strings.Join(names, " or ")
 }
 
 // AddSizeFlags adds the flags for a ladder of sizes or a list.
@@ -60,7 +51,7 @@ func sizesText(all []int64) string {
 	return strings.Join(texts, ",")
 }
 
-// read checks the flags that say the same on all ranks.
+// read checks the flags common to all ranks.
 func (u *Tuning) read() error {
 	colls, err := kit.ParseCollectives(u.ops)
 	if err != nil {
@@ -106,7 +97,7 @@ func (u *Tuning) read() error {
 			if err != nil {
 				return err
 			}
-			if slices.Contains(u.Requests, r) { // barriers, which have no size
+			if slices.Contains(u.Requests, r) { // barriers, without a size
 				continue
 			}
 			switch {
@@ -129,7 +120,7 @@ func (u *Tuning) fits(r tasks.Request, ranks int) bool {
 	return u.isListed() || !r.Blocks() || r.Bytes()*int64(ranks) <= maxBlocks
 }
 
-// tooLarge says that a size which --bytes lists doesn't fit.
+// tooLarge complains of a size of --bytes that doesn't fit.
 func (u *Tuning) tooLarge(coll tasks.Collective, n int64, ranks int) error {
 	return kit.Usagef("--bytes %s: %v of %d ranks takes over %s together", tasks.FormatBytes(n), coll, ranks, tasks.FormatBytes(maxTuned))
 }
@@ -144,15 +135,14 @@ func fitsMemory(r tasks.Request, ranks int) bool {
 }
 
 // maxTuned bounds the buffers of a measurement, those of all ranks together. On a simulated
-// machine each rank has as much as it needs, and maxBlocks bounds the blocks of one rank
-// that a ladder of sizes goes to.
+// machine each rank has as much as it needs, and maxBlocks bounds the blocks of one rank in a
+// ladder of sizes.
 const (
 	maxTuned  = 4 << 30
 	maxBlocks = 256 << 20
 )
 
-// oddEvery is the period of sizes in a ladder that are no power of four times the
-// first.
+// oddEvery is the period of sizes in a ladder other than the first times a power of four.
 const oddEvery = 5
 
 // isListed reports whether --bytes lists the sizes to tune.
@@ -204,7 +194,7 @@ func (u *Tuning) readLadder() ([]int64, error) {
 	return append(all, most), nil
 }
 
-// readSpace reads the flags that narrow the search.
+// readSpace reads the flags by which the search is narrowed.
 func (u *Tuning) readSpace() error {
 	s := tune.Space{Registry: u.Registry, Windows: u.windows, Numbers: u.numbers}
 	for _, n := range u.numbers {

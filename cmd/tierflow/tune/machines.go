@@ -11,7 +11,6 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 )
@@ -25,8 +24,8 @@ func (m submachine) on(whole *levels.Topology) (*levels.Topology, error) {
 	return tune.Machine{Nodes: m.nodes, PerNode: m.perNode}.On(whole)
 }
 
-// readMachines returns the machines that --machines lists, or --nodes and --ppn span; none:
-// the job's ranks are the machine.
+// readMachines returns the machines of --machines, or of --nodes and --ppn; none: the job's ranks
+// are the machine.
 func (u *Tuning) readMachines(t *levels.Topology) (all []submachine, err error) {
 	if u.machines != "" && (u.nodes != "" || u.ppn != "") {
 		return nil, kit.Usagef("--machines and --nodes, --ppn exclude each other")
@@ -95,8 +94,8 @@ func (u *Tuning) eachMachine(ctx context.Context, r *Rank, all []submachine, f f
 	if len(all) == 0 {
 		return f(ctx, r)
 	}
-	// In the second turn nothing is measured any more: each machine gets the times of the
-	// plans that are good on others.
+	// In the second turn nothing is measured any more: each machine gets the times of plans good
+	// on others.
 	for range 2 {
 		for _, m := range all {
 			if err := u.onMachine(ctx, r, m, all, f); err != nil {
@@ -111,7 +110,7 @@ func (u *Tuning) eachMachine(ctx context.Context, r *Rank, all []submachine, f f
 func (u *Tuning) learnMachines(ctx context.Context, r *Rank, all []submachine, made *table.Table, save func(*table.Table) error) error {
 	var machines []tune.Machine
 	for _, m := range all {
-		around, err := m.around(all, r.Topology)
+		around, err := m.machinesAround(all, r.Topology)
 		if err != nil {
 			return err
 		}
@@ -145,7 +144,7 @@ func (u *Tuning) learnMachines(ctx context.Context, r *Rank, all []submachine, m
 	return err
 }
 
-// describeMachine notes in the table what is tuned for.
+// describeMachine notes the machine in the table.
 func (u *Tuning) describeMachine(made *table.Table, r *Rank, m submachine) error {
 	on, err := m.on(r.Topology)
 	if err != nil {
@@ -157,10 +156,10 @@ func (u *Tuning) describeMachine(made *table.Table, r *Rank, m submachine) error
 	return nil
 }
 
-// around returns the machines for which a table of all machines has answers by m and another
-// one: those with as many ranks a node and up to three numbers of nodes on either side, and
-// with as many nodes the numbers of ranks.
-func (m submachine) around(all []submachine, t *levels.Topology) (between []*levels.Topology, err error) {
+// machinesAround returns the machines answered for by m and another one in a table of all machines: those
+// with as many ranks a node and up to three numbers of nodes on either side, and with as many
+// nodes the numbers of ranks.
+func (m submachine) machinesAround(all []submachine, t *levels.Topology) (between []*levels.Topology, err error) {
 	var found []submachine
 	for _, o := range all {
 		for n := range 3 {
@@ -187,7 +186,7 @@ func (m submachine) around(all []submachine, t *levels.Topology) (between []*lev
 	return between, nil
 }
 
-// onMachine calls f on the ranks of machine m of all that are tuned for.
+// onMachine calls f on the ranks of machine m of all machines to tune for.
 func (u *Tuning) onMachine(ctx context.Context, r *Rank, m submachine, all []submachine, f func(ctx context.Context, r *Rank) error) error {
 	ranks, err := r.Topology.Pick(m.nodes, m.perNode)
 	if err != nil {
@@ -197,21 +196,17 @@ func (u *Tuning) onMachine(ctx context.Context, r *Rank, m submachine, all []sub
 	if sub.Topology, err = r.Topology.Sub(ranks); err != nil {
 		return err
 	}
-	if sub.around, err = m.around(all, r.Topology); err != nil {
+	if sub.around, err = m.machinesAround(all, r.Topology); err != nil {
 		return err
 	}
-	sub.machine = nil // prices would leave out here what is good there, and interpolation needs both
+	sub.machine = nil // prices would leave out plans good elsewhere, and interpolation needs both
 	if r.Comm == nil {
 		sub.Meter = tune.NewSimulatedMeter(sub.Topology, r.machine, u.Registry)
 		err := f(ctx, &sub)
 		r.Spent, r.Reuse = sub.Spent, sub.Reuse
 		return err
 	}
-	color := planner.NoColor
-	if slices.Contains(ranks, levels.Rank(r.Comm.Rank())) {
-		color = 0
-	}
-	if sub.Comm, err = r.Comm.Split(ctx, color, r.Comm.Rank()); err != nil {
+	if sub.Comm, err = kit.SplitRanks(ctx, r.Comm, ranks); err != nil {
 		return err
 	}
 	if sub.Comm != nil {

@@ -47,21 +47,16 @@ func TestTuneMachines(t *testing.T) {
 }
 
 func TestTuneMachinesRefuses(t *testing.T) {
-	for _, test := range []struct{ args, want string }{
-		{"--machines 4x3", "machine 4x3: node 0 has 2 ranks"},
-		{"--machines 9x1", "machine 9x1: allowed are 1 to 4 nodes"},
-		{"--machines four", `"four"; a machine is nodes and ranks a node: 3x2`},
-		{"--nodes 0:2", `--nodes: "0:2"; allowed are numbers 1 to 4 and spans of them`},
-		{"--ppn 3", `--ppn: "3"; allowed are numbers 1 to 2`},
-		{"--ppn 1 --machines 2x1", "exclude each other"},
-		{"--alone --method learn", "--alone is of --method learn on some --machines"},
-		{"--alone --ppn 1", "--alone is of --method learn on some --machines"},
-	} {
-		args := append([]string{"tune", "-o", "x", "--simulate", "assumed", "--topo", "4x2", "--ops", "bcast"}, strings.Fields(test.args)...)
-		if s := tierflow.Run(t, args...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: status %d, %q; want %q", test.args, s.Status, s.Errors, test.want)
-		}
-	}
+	tierflow.RefusesAll(t, "tune -o x --simulate assumed --topo 4x2 --ops bcast", map[string]string{
+		"--machines 4x3":         "machine 4x3: node 0 has 2 ranks",
+		"--machines 9x1":         "machine 9x1: allowed are 1 to 4 nodes",
+		"--machines four":        `"four"; a machine is nodes and ranks a node: 3x2`,
+		"--nodes 0:2":            `--nodes: "0:2"; allowed are numbers 1 to 4 and spans of them`,
+		"--ppn 3":                `--ppn: "3"; allowed are numbers 1 to 2`,
+		"--ppn 1 --machines 2x1": "exclude each other",
+		"--alone --method learn": "--alone is of --method learn on some --machines",
+		"--alone --ppn 1":        "--alone is of --method learn on some --machines",
+	})
 }
 
 // On goroutine ranks each machine is a communicator of its own.

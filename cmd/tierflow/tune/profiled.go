@@ -17,8 +17,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// readProfile takes the requests from the profile: its calls on all ranks. Calls that no table
-// tells apart are one request.
+// readProfile takes the requests from the profile: its calls on all ranks. Calls of the same
+// point of a table are one request.
 func (u *Tuning) readProfile() error {
 	for _, other := range []string{"ops", "bytes", "min", "max", "dtype", "reduce-op", "machines", "nodes", "ppn", "uneven"} {
 		if err := u.CheckExclusive("profile", other); err != nil {
@@ -33,7 +33,7 @@ func (u *Tuning) readProfile() error {
 		return kit.Usagef("--profile: %w", err)
 	}
 	t := u.Job.Topology()
-	u.calls = &profiled{Profile: p, requests: map[int]tasks.Request{}}
+	u.calls = &callProfile{Profile: p, requests: map[int]tasks.Request{}}
 	seen := map[string]bool{}
 	for i := range p.Calls {
 		c := &p.Calls[i]
@@ -54,7 +54,7 @@ func (u *Tuning) readProfile() error {
 	return nil
 }
 
-// requestOf returns what to tune for a kind of calls, or why nothing is.
+// requestOf returns the request of a kind of calls, or why there is none.
 func (u *Tuning) requestOf(c *profile.Call, t *levels.Topology) (r tasks.Request, why string) {
 	r, err := c.Request()
 	if err == nil {
@@ -73,34 +73,34 @@ func (u *Tuning) requestOf(c *profile.Call, t *levels.Topology) (r tasks.Request
 	return r, ""
 }
 
-// pointOf names the point of a table that decides for a request.
+// pointOf names the point of a table for a request.
 func pointOf(r tasks.Request, t *levels.Topology, links string) string {
 	e := table.PointOf(r, t, links)
 	return e.Key()
 }
 
-// profiled is a profile that is tuned for.
-type profiled struct {
+// callProfile is a profile to tune for.
+type callProfile struct {
 	*profile.Profile
 	requests map[int]tasks.Request // by call
-	left     []string              // calls that are not tuned for, and why
+	left     []string              // calls left out, and why
 }
 
 // BreakEven says when tuning pays: a program like the profile's calls faster, and tuning took a
-// while. Times of calls are those of the table, since ranks that come late are in the profile's.
+// while. Times of calls are those of the table: the profile's include waiting for late ranks.
 type BreakEven struct {
 	Calls   int64   `json:"calls"`          // of the profile, with known times
-	Unknown int64   `json:"unknown"`        // calls whose plan was not measured, or that were not tuned for
-	Before  float64 `json:"before_seconds"` // that the calls take by the profile's plans
+	Unknown int64   `json:"unknown"`        // calls of plans not measured, or left out
+	Before  float64 `json:"before_seconds"` // for these calls by the profile's plans
 	After   float64 `json:"after_seconds"`  // by the table's
-	Job     float64 `json:"job_seconds"`    // that the profile's job took, with all that it did
+	Job     float64 `json:"job_seconds"`    // of the profile's whole job
 	Tuning  float64 `json:"tuning_seconds"`
 	Pays    float64 `json:"pays_after_calls"`   // so many calls of the profile's mix; 0: never
 	Running float64 `json:"pays_after_seconds"` // so long the program runs untuned: s/(s−1) of Tuning if it becomes s times as fast (ACCLAiM, figure 15)
 }
 
-// breakEven compares the profile's plans with the table's, where both were measured.
-func (p *profiled) breakEven(made *table.Table, t *levels.Topology, links string) BreakEven {
+// breakEven compares the profile's plans with the table's, if both were measured.
+func (p *callProfile) breakEven(made *table.Table, t *levels.Topology, links string) BreakEven {
 	b := BreakEven{Job: p.Seconds, Tuning: made.Provenance.Seconds}
 	best, times := map[string]float64{}, map[string]float64{}
 	for i := range made.Entries {
@@ -153,8 +153,8 @@ func (b *BreakEven) print(out io.Writer, file string) {
 	fmt.Fprintln(out)
 }
 
-// printLeft says what of the profile is not tuned for.
-func (p *profiled) printLeft(out io.Writer, file string) {
+// printLeft lists the calls of the profile left out.
+func (p *callProfile) printLeft(out io.Writer, file string) {
 	slices.Sort(p.left)
 	for _, text := range slices.Compact(p.left) {
 		fmt.Fprintf(out, "%s: left out %s\n", file, text)

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 const (
@@ -66,28 +66,18 @@ func TestTuneProfile(t *testing.T) {
 	if !strings.Contains(text, file+": left out allgather of 32B: on 4x1\n") || !strings.Contains(text, "\nbreak even: tuning took ") {
 		t.Error(text)
 	}
-	for _, test := range []struct {
-		args []string
-		want string
-	}{
-		{[]string{"--profile", file, "--ops", "bcast"}, "--profile and --ops exclude each other"},
-		{[]string{"--profile", "nosuch.json"}, "--profile: stat nosuch.json"},
-		{[]string{"--break-even"}, "--break-even compares with what a program calls: give --profile FILE"},
-		{[]string{"--profile", writeProfile(t, calls[3])}, "nothing to tune on 4x2: allgather of 32B: on 4x1"},
-	} {
-		if s := tierflow.Run(t, append(args, test.args...)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%v: %+v, want %q", test.args, s, test.want)
-		}
-	}
+	tierflow.RefusesAll(t, strings.Join(args, " "), map[string]string{
+		"--profile " + file + " --ops bcast":     "--profile and --ops exclude each other",
+		"--profile nosuch.json":                  "--profile: stat nosuch.json",
+		"--break-even":                           "--break-even compares with what a program calls: give --profile FILE",
+		"--profile " + writeProfile(t, calls[3]): "nothing to tune on 4x2: allgather of 32B: on 4x1",
+	})
 }
 
 // Tuning pays when what calls save together is what it took. Calls by a plan that nobody has
 // measured don't count.
 func TestBreakEven(t *testing.T) {
-	on, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "4x2")
 	r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 1000}
 	e := table.PointOf(r, on, "x")
 	measured := table.Measurement{Collective: "bcast", Levels: e.Levels, Place: e.Place, Bytes: 4000, Plan: slowPlan, NS: 4e6}
@@ -96,7 +86,7 @@ func TestBreakEven(t *testing.T) {
 	call := func(plan string, n int64) profile.Call {
 		return profile.Call{Collective: "bcast", Type: "f32", Count: 1000, Plan: plan, Calls: n}
 	}
-	p := &profiled{Profile: &profile.Profile{Seconds: 5}, requests: map[int]tasks.Request{0: r, 1: r, 2: r}}
+	p := &callProfile{Profile: &profile.Profile{Seconds: 5}, requests: map[int]tasks.Request{0: r, 1: r, 2: r}}
 	for _, c := range []struct {
 		calls []profile.Call
 		want  BreakEven

@@ -38,7 +38,7 @@ type Tuning struct {
 	JSON                 bool          // --json: print JSON
 	SVG                  string        // --svg: a file's name; empty: no drawing
 	output               string        // --output: the table's file
-	keeps                bool          // that is where later jobs find it
+	keeps                bool          // later jobs find it there
 	resume               bool          // --resume: add to that file
 	profile              string        // --profile: a profile's file; empty: none
 	breakEven            bool          // --break-even
@@ -47,19 +47,19 @@ type Tuning struct {
 	// What narrows the search; empty: nothing does.
 	shapes, submodules, segments, inners string
 	windows, numbers                     []int
-	uneven                               int // --uneven: of blocks that differ, the largest by the mean; 0: they are equal
+	uneven                               int // --uneven: the largest of different blocks by their mean; 0: they are equal
 
 	// Read from these flags.
 	Requests []tasks.Request
-	calls    *profiled // nil: there is no profile
+	calls    *callProfile // nil: there is no profile
 	Space    tune.Space
 	Stop     stats.Stop
 	when     tune.RaceWhen
 	Learn    learn.Options
 }
 
-// runOnJob reads the flags, makes or joins the job, and calls f for each of its ranks
-// in this process. Ranks go on when ctx ends: f asks whether it has, so that all agree.
+// runOnJob reads the flags, makes or joins the job, and calls f for each of its ranks in this
+// process. Ranks go on when ctx ends: f asks for its end, and all agree.
 func (u *Tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
 	return u.RunOnJob(ctx, stdout, stderr, func(stdout, stderr io.Writer) error {
 		if err := u.read(); err != nil {
@@ -69,8 +69,8 @@ func (u *Tuning) runOnJob(ctx context.Context, stdout, stderr io.Writer, f func(
 	})
 }
 
-// runSimulated reads the flags and calls f once, for no rank, with a meter that simulates
-// until ctx ends.
+// runSimulated reads the flags and calls f once, for no rank, with a simulating meter, until ctx
+// ends.
 func (u *Tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f func(ctx context.Context, r *Rank) error) error {
 	if u.Regime != costs.Single {
 		return kit.Usagef("--regime %v: simulated calls are %v", u.Regime, costs.Single)
@@ -79,7 +79,6 @@ func (u *Tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f f
 	if err != nil {
 		return err
 	}
-	u.Job = s
 	if err := u.read(); err != nil {
 		return err
 	}
@@ -93,20 +92,20 @@ func (u *Tuning) runSimulated(ctx context.Context, stdout, stderr io.Writer, f f
 	})
 }
 
-// Rank is one rank that tunes, or a simulation of all.
+// Rank is one tuning rank, or a simulation of all.
 type Rank struct {
 	Simulated string           // the machine; empty: there are ranks
 	machine   *machine.Machine // nil: there are ranks
 	Comm      *planner.Comm    // nil if the machine is simulated
 	Topology  *levels.Topology
-	around    []*levels.Topology // machines between this one and others that are tuned for
+	around    []*levels.Topology // machines between this one and others to tune for
 	Meter     tune.Meter
 	parts     *tune.SimulatedParts // nil: there are ranks, or no parts of them
-	need      string               // what a simulation needs at most, for a line; empty: there are ranks
+	need      string               // a line about the largest simulation; empty: there are ranks
 	Asked     context.Context      // ends when the user wants an end
 	Spent     spending             // by the last search
 	Reuse     tune.Reuse           // of the last search
-	together  float64              // measurements that were made at one time, on average; 0: one after the other
+	together  float64              // measurements made at one time, on average; 0: one after the other
 	Stdout    io.Writer
 	Stderr    io.Writer
 }
@@ -144,8 +143,8 @@ func (u *Tuning) SpaceOn(r *Rank) tune.Space {
 	return s
 }
 
-// RunSearch runs one search on one rank. The budget counts from now. Where nobody has to
-// agree it ends a measurement, too.
+// RunSearch runs one search on one rank. The budget counts from now. In a simulation, without
+// ranks to agree with, it ends a measurement, too.
 func (u *Tuning) RunSearch(ctx context.Context, r *Rank, m *tune.Method, when tune.RaceWhen, known *table.Table, save func(*table.Table) error) (*table.Table, error) {
 	return u.search(ctx, r, m, when, known, save, func(ctx context.Context, s *tune.Search) (*table.Table, error) {
 		made, err := s.Run(ctx, r.Meter)

@@ -28,8 +28,8 @@ func (u *Tuning) RunAnywhere(ctx context.Context, stdout, stderr io.Writer, f fu
 	return u.runOnJob(ctx, stdout, stderr, f)
 }
 
-// SimulatedNeed says what the largest simulations of requests need, as many beside each
-// other as there are processors, of the plans that the built-in rule chooses. It complains if they don't fit.
+// SimulatedNeed tells the need of the largest simulations of requests, as many beside each other
+// as there are processors, of the built-in rule's plans. It complains if they don't fit.
 func (u *Tuning) SimulatedNeed(ctx context.Context, on *levels.Topology, requests []tasks.Request) (string, error) {
 	largest := map[tasks.Collective]tasks.Request{}
 	for _, r := range requests {
@@ -38,16 +38,17 @@ func (u *Tuning) SimulatedNeed(ctx context.Context, on *levels.Topology, request
 		}
 	}
 	var most sim.Need
+	beside := runtime.GOMAXPROCS(0)
 	for _, r := range largest {
 		c := &sim.Compilation{Request: r, Topology: on, Plan: u.Space.Rule(r, on), Registry: u.Registry, Check: ctx.Err}
-		need, err := kit.CheckSimulation(c, runtime.GOMAXPROCS(0))
+		need, err := kit.CheckSimulation(c, beside)
 		if err != nil {
 			return "", err
 		}
 		most.Steps, most.Bytes = max(most.Steps, need.Steps), max(most.Bytes, need.Bytes)
 	}
-	return fmt.Sprintf("simulating up to %d steps on %d ranks for a measurement, %d measurements beside each other: some %s of memory",
-		most.Steps, on.Size(), runtime.GOMAXPROCS(0), kit.MemoryText(most.Bytes*int64(runtime.GOMAXPROCS(0)))), nil
+	what := fmt.Sprintf("simulating up to %d steps on %d ranks for a measurement, %d measurements beside each other", most.Steps, on.Size(), beside)
+	return kit.NeedText(what, most.Bytes*int64(beside)), nil
 }
 
 // SimulatedTime returns how long the measurements so far would have taken on the simulated

@@ -11,12 +11,14 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
-	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
+
+// tierflow is the command with what is in this package.
+var tierflow = kittest.Of("tierflow", Command)
 
 // smallSpace is arguments that leave few configurations, all of them fast.
 func smallSpace(args ...string) []string { return append(fewPlans(args...), "--max", "64KiB") }
@@ -34,10 +36,7 @@ func TestTune(t *testing.T) {
 	if s.Entries != 9 || s.Measurements == 0 || s.Measurements != s.Planned {
 		t.Errorf("%+v", s)
 	}
-	made, err := planner.LoadTable(file, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := read(t, file)
 	p := made.Provenance
 	if p.Method != "tasks+heuristics" || p.Date == "" || len(p.Machines) != 1 || p.Machines[0] != "2x2" || p.CPUs == 0 ||
 		p.Links == "" || p.Stop == "" || p.Intervals == "" || p.Types != "f32 sum" {
@@ -61,10 +60,7 @@ func TestTuneSimulated(t *testing.T) {
 	if s.Entries != 1 || s.Measurements == 0 || s.Measurements != s.Planned {
 		t.Errorf("%+v", s)
 	}
-	made, err := planner.LoadTable(file, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := read(t, file)
 	p := made.Provenance
 	if p.Simulated != "a machine, assumed" || p.Links != "simulated on a machine, assumed" || len(p.Hosts) > 0 || p.CPUs > 0 {
 		t.Errorf("provenance %+v", p)
@@ -78,8 +74,8 @@ func TestTuneSimulated(t *testing.T) {
 	if again := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume")...)); again.Entries != 1 || again.Measurements != 0 {
 		t.Errorf("resumed %+v, before %+v", again, s)
 	}
-	if made, err = planner.LoadTable(file, all.Submodules()); err != nil || !reflect.DeepEqual(before, made.Entries[0].Candidates) {
-		t.Errorf("resumed: %+v, before %+v, %v", made.Entries[0].Candidates, before, err)
+	if made = read(t, file); !reflect.DeepEqual(before, made.Entries[0].Candidates) {
+		t.Errorf("resumed: %+v, before %+v", made.Entries[0].Candidates, before)
 	}
 	for _, test := range []struct{ args, want string }{
 		{"tune -o " + file + " --resume --topo 2x1 --ops bcast --bytes 4", "was simulated on a machine, assumed, now times are measured"},
@@ -98,10 +94,7 @@ func TestTuneSimulated(t *testing.T) {
 func TestTuneRegime(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
 	args := smallSpace("tune", "-o", file, "--ops", "bcast", "--min", "64KiB", "--json")
-	on, err := levels.Parse("2x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	on := tasktest.Topology(t, "2x2")
 	for _, test := range []struct {
 		add   []string
 		want  costs.Regime
@@ -111,9 +104,8 @@ func TestTuneRegime(t *testing.T) {
 		{[]string{"--regime", "back-to-back"}, costs.BackToBack, "table: " + file + ", of calls back to back\n"},
 	} {
 		tierflow.Succeeds(t, append(args, test.add...)...)
-		made, err := planner.LoadTable(file, all.Submodules())
-		if err != nil || made.Provenance.Regime != test.want {
-			t.Errorf("%v: provenance %+v, %v; want %v", test.add, made.Provenance, err, test.want)
+		if p := read(t, file).Provenance; p.Regime != test.want {
+			t.Errorf("%v: provenance %+v; want %v", test.add, p, test.want)
 		}
 		text, err := planner.Explain(tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: 64 << 10}, on, &planner.Options{Table: file})
 		if err != nil || !strings.Contains(text, test.calls) {
@@ -139,10 +131,7 @@ func TestTuneRegime(t *testing.T) {
 func TestTuneBytes(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "table.json")
 	s := kittest.Decode[Summary](t, tierflow.Succeeds(t, fewPlans("tune", "-o", file, "--ops", "bcast,barrier", "--bytes", "5000,24:96:x2,48", "--json")...))
-	table, err := planner.LoadTable(file, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	table := read(t, file)
 	var sizes []int64
 	for _, e := range table.Entries {
 		if e.Collective == "bcast" {
@@ -164,8 +153,8 @@ func TestTuneResume(t *testing.T) {
 	if s := tierflow.RunIn(interrupted, t, args...); s.Status != 1 || !strings.Contains(s.Errors, "--resume goes on") {
 		t.Fatalf("status %d, %s", s.Status, s.Errors)
 	}
-	if table, err := planner.LoadTable(file, all.Submodules()); err != nil || len(table.Measured) > 0 {
-		t.Fatalf("interrupted before it began, the table has %+v, %v", table, err)
+	if table := read(t, file); len(table.Measured) > 0 {
+		t.Fatalf("interrupted before it began, the table has %+v", table)
 	}
 	first := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume", "--json")...))
 	again := kittest.Decode[Summary](t, tierflow.Succeeds(t, append(args, "--resume", "--json")...))
@@ -195,9 +184,8 @@ func TestTuneCheck(t *testing.T) {
 		t.Errorf("%+v", s)
 	}
 	tierflow.Run(t, "tune", "check", file, "--fix", "--topo", "2x2", "--link", "none", "--time", "1ms") // the machine may be disturbed again
-	table, err := planner.LoadTable(file, all.Submodules())
-	if err != nil || len(table.Measured) != 2 || table.Entries[1].Candidates[0].NS == 1 {
-		t.Errorf("not measured again: %+v, %v", table, err)
+	if table := read(t, file); len(table.Measured) != 2 || table.Entries[1].Candidates[0].NS == 1 {
+		t.Errorf("not measured again: %+v", table)
 	}
 	if s := tierflow.Run(t, "tune", "check", "/no/such/file"); s.Status != 1 {
 		t.Errorf("%+v", s)
@@ -206,28 +194,24 @@ func TestTuneCheck(t *testing.T) {
 
 // Wrong arguments are refused before anything is measured.
 func TestTuneRefuses(t *testing.T) {
-	for _, test := range []struct{ args, want string }{
-		{"tune", "give -o FILE"},
-		{"tune -o x --method guess", "unknown method \"guess\"; known are [exhaustive"},
-		{"tune -o x --ops bast", "unknown collective"},
-		{"tune -o x --min 2MiB --max 1MiB", "max not below min"},
-		{"tune -o x --bytes 64KiB --min 4B", "--bytes and --min exclude each other"},
-		{"tune -o x --bytes 64KiB --max 1MiB", "--bytes and --max exclude each other"},
-		{"tune -o x --bytes 64KiB,0", "--bytes 64KiB,0: from 1 byte on"},
-		{"tune -o x --bytes=", "--bytes: "},
-		{"tune -o x --bytes 6", "not a multiple of 4 bytes"},
-		{"tune -o x --ops bcast,allgather --bytes 256MiB", "--bytes 256MiB: allgather of 8 ranks takes over 4GiB together"},
-		{"tune -o x --shapes star", "--shapes: "},
-		{"tune -o x --submodules tcp", "--submodules: unknown submodule"},
-		{"tune -o x --segments 0", "--segments: 0: at least 1"},
-		{"tune -o x --windows 0", "--windows: "},
-		{"tune -o x --time 0s", "a time is above 0"},
-		{"tune all", "known is check"},
-	} {
-		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("tierflow %s: status %d, %q; want %q", test.args, s.Status, s.Errors, test.want)
-		}
-	}
+	tierflow.RefusesAll(t, "", map[string]string{
+		"tune":                                           "give -o FILE",
+		"tune -o x --method guess":                       "unknown method \"guess\"; known are [exhaustive",
+		"tune -o x --ops bast":                           "unknown collective",
+		"tune -o x --min 2MiB --max 1MiB":                "max not below min",
+		"tune -o x --bytes 64KiB --min 4B":               "--bytes and --min exclude each other",
+		"tune -o x --bytes 64KiB --max 1MiB":             "--bytes and --max exclude each other",
+		"tune -o x --bytes 64KiB,0":                      "--bytes 64KiB,0: from 1 byte on",
+		"tune -o x --bytes=":                             "--bytes: ",
+		"tune -o x --bytes 6":                            "not a multiple of 4 bytes",
+		"tune -o x --ops bcast,allgather --bytes 256MiB": "--bytes 256MiB: allgather of 8 ranks takes over 4GiB together",
+		"tune -o x --shapes star":                        "--shapes: ",
+		"tune -o x --submodules tcp":                     "--submodules: unknown submodule",
+		"tune -o x --segments 0":                         "--segments: 0: at least 1",
+		"tune -o x --windows 0":                          "--windows: ",
+		"tune -o x --time 0s":                            "a time is above 0",
+		"tune all":                                       "known is check",
+	})
 }
 
 func TestTuneSizes(t *testing.T) {
@@ -256,9 +240,9 @@ func TestTuneLearn(t *testing.T) {
 		if out.Status != 0 || s.Entries == 0 || s.Measurements == 0 || !strings.Contains(out.Errors, "not measured") {
 			t.Errorf("%v: %+v", args, out)
 		}
-		made, err := planner.LoadTable(file, all.Submodules())
-		if err != nil || made.Provenance.Method != "learn" {
-			t.Fatalf("%v: %v, %+v", args, err, made)
+		made := read(t, file)
+		if made.Provenance.Method != "learn" {
+			t.Fatalf("%v: %+v", args, made)
 		}
 		for _, m := range made.Measured {
 			if m.Spent <= 0 {
@@ -266,12 +250,8 @@ func TestTuneLearn(t *testing.T) {
 			}
 		}
 	}
-	for _, test := range []struct{ args, want string }{
-		{"tune -o x.json --method learn --learn luck", "--learn: unknown word \"luck\"; known are variance, random"},
-		{"tune -o x.json --why", "--learn and --why are of --method learn; it is tasks+heuristics"},
-	} {
-		if s := tierflow.Run(t, strings.Fields(test.args)...); s.Status != 2 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
-		}
-	}
+	tierflow.RefusesAll(t, "", map[string]string{
+		"tune -o x.json --method learn --learn luck": "--learn: unknown word \"luck\"; known are variance, random",
+		"tune -o x.json --why":                       "--learn and --why are of --method learn; it is tasks+heuristics",
+	})
 }

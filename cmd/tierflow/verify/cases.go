@@ -60,7 +60,6 @@ func (v *verifying) listRequests(coll tasks.Collective) ([]tasks.Request, error)
 	if v.Counts != "" {
 		sizes = sizes[:1] // which doesn't matter
 	}
-	given := v.IsGiven
 	var all []tasks.Request
 	for _, n := range sizes {
 		v.Op = tasks.Sum.String()
@@ -68,13 +67,33 @@ func (v *verifying) listRequests(coll tasks.Collective) ([]tasks.Request, error)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, v.listVariants(r)...)
-		if last := levels.Rank(v.on.Size() - 1); r.Rooted() && !given("root") && last > 0 {
-			r.Root = last
-			all = append(all, v.listVariants(r)...)
+		roots := []levels.Rank{r.Root}
+		if last := levels.Rank(v.on.Size() - 1); r.Rooted() && !v.IsGiven("root") && last > 0 {
+			roots = append(roots, last)
+		}
+		for _, r.Root = range roots {
+			for _, variant := range v.listVariants(r) {
+				switch {
+				case !variant.InPlace || isEven(variant.Matrix):
+					all = append(all, variant)
+				case v.IsGiven("in-place"):
+					return nil, kit.Usagef("--in-place: with --counts %s a rank gives another one more elements than it gets from it", v.Counts)
+				}
+			}
 		}
 	}
 	return all, nil
+}
+
+// isEven reports whether each rank gives each other one as much as it gets from it, so that buffers
+// may be in place.
+func isEven(m tasks.Matrix) bool {
+	for rank := range m.Len() {
+		if !m.IsEven(rank) {
+			return false
+		}
+	}
+	return true
 }
 
 // listVariants returns r with buffers apart and in place, and with the ways to reduce.
@@ -82,14 +101,13 @@ func (v *verifying) listVariants(r tasks.Request) (all []tasks.Request) {
 	if !r.Reduces() && !r.Blocks() {
 		return []tasks.Request{r}
 	}
-	given := v.IsGiven
-	for _, inPlace := range givenOrBoth(given("in-place"), v.inPlace) {
+	for _, inPlace := range v.givenOrBoth("in-place", v.inPlace) {
 		r.InPlace = inPlace
 		if !r.Reduces() {
 			all = append(all, r)
 			continue
 		}
-		for _, ordered := range givenOrBoth(given("non-commutative"), v.ordered) {
+		for _, ordered := range v.givenOrBoth("non-commutative", v.ordered) {
 			if r.Op = tasks.Sum; ordered {
 				r.Op = keepsOrder
 			}
@@ -99,9 +117,9 @@ func (v *verifying) listVariants(r tasks.Request) (all []tasks.Request) {
 	return all
 }
 
-// givenOrBoth returns value if it was given, else both values.
-func givenOrBoth(given, value bool) []bool {
-	if given {
+// givenOrBoth returns the value of a flag if it was given, else both values.
+func (v *verifying) givenOrBoth(flag string, value bool) []bool {
+	if v.IsGiven(flag) {
 		return []bool{value}
 	}
 	return []bool{false, true}

@@ -7,7 +7,7 @@ import (
 
 // listPlans returns the given plan, completed as always, or all plans.
 func (v *verifying) listPlans(r tasks.Request) ([]tasks.Plan, error) {
-	if given := v.IsGiven; given("table") || given("plan") && v.Plan != "all" {
+	if v.IsGiven("table") || v.IsGiven("plan") && v.Plan != "all" {
 		p, err := v.Decide(r, v.on)
 		return []tasks.Plan{p}, err
 	}

@@ -18,7 +18,7 @@ func repeatCommand(c casegen.Case) string {
 		case !r.Matrix.IsZero():
 			args = append(args, "--counts", matrixArgument(r.Matrix))
 		case r.Counts.Len() > 0:
-			args = append(args, "--counts", countsArgument(r.Counts))
+			args = append(args, "--counts", countsArgument(r.Counts.Len(), r.Counts.At))
 		default:
 			args = append(args, "--bytes", tasks.FormatBytes(r.Bytes()))
 		}
@@ -40,11 +40,11 @@ func repeatCommand(c casegen.Case) string {
 	return strings.Join(args, " ")
 }
 
-// countsArgument returns c as --counts reads it.
-func countsArgument(c tasks.Counts) string {
-	list := make([]string, c.Len())
+// countsArgument returns n counts as --counts reads them.
+func countsArgument(n int, at func(i int) int64) string {
+	list := make([]string, n)
 	for i := range list {
-		list[i] = fmt.Sprint(c.At(i))
+		list[i] = fmt.Sprint(at(i))
 	}
 	return strings.Join(list, ",")
 }
@@ -52,8 +52,8 @@ func countsArgument(c tasks.Counts) string {
 // matrixArgument returns m as --counts reads it.
 func matrixArgument(m tasks.Matrix) string {
 	rows := make([]string, m.Len())
-	for from, row := range m.Rows() {
-		rows[from] = strings.Trim(strings.Join(strings.Fields(fmt.Sprint(row)), ","), "[]")
+	for from := range rows {
+		rows[from] = countsArgument(m.Len(), func(to int) int64 { return m.At(from, to) })
 	}
 	return strings.Join(rows, ";")
 }

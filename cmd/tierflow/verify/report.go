@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"bytes"
 	"fmt"
 	"maps"
 	"slices"
@@ -26,8 +27,8 @@ type failureReport struct {
 }
 
 // text returns the report as one line.
-func (r *verification) text() string {
-	var b strings.Builder
+func (r *verification) text() []byte {
+	var b bytes.Buffer
 	fmt.Fprintf(&b, "%d cases", r.Cases)
 	if r.Seed != nil {
 		fmt.Fprintf(&b, " (seed %d)", *r.Seed)
@@ -43,5 +44,5 @@ func (r *verification) text() string {
 		fmt.Fprintf(&b, ", %d skipped (%s)", sum, strings.Join(skipped, ", "))
 	}
 	fmt.Fprintf(&b, "; %d steps in %.1f s\n", r.Steps, r.Seconds)
-	return b.String()
+	return b.Bytes()
 }

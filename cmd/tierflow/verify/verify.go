@@ -40,8 +40,8 @@ func Command(reg submodules.Registry) *cobra.Command {
 		Long: `Compiles a collective (` + kit.AnyOf(tasks.Requestable()) + `),
 or all of them, for all ranks and checks the programs symbolically: every send
 meets its recv, nothing can deadlock even without buffering, no two steps touch the same
-bytes in no order, and in the end every rank holds what the collective says. No
-bytes are moved.
+bytes in no order, and in the end every rank holds what the collective says. Task
+graphs are built again by another graph library, and compared. No bytes are moved.
 
 By default it checks every combination of the algorithms there are, for each level,
 with some segment sizes, windows and shapes, on one machine (--plan all): tens of
@@ -58,19 +58,14 @@ and the exit status is 1.`,
   tierflow verify allgather --topo 2x2 --counts 1,0,3,100
   tierflow verify bcast --topo 3x2/rr --bytes 4000 --root 3 --plan i=adapt/chain,s=sm,fs=1000`,
 		Args: kit.Operand(kit.WhichCollective + "; or all"),
-		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
-			if err := v.read(args[0]); err != nil {
-				return err
-			}
-			return v.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr())
-		}),
+		RunE: kit.Checked(v.read, v.run),
 	}
 	v.AddTopoFlag(c, "4x2")
 	f := c.Flags()
 	f.StringVar(&v.Bytes, "bytes", "0,4,400", "sizes of a rank's buffer")
 	v.AddCountsFlag(c)
 	f.StringVar(&v.Type, "dtype", "i32", "element type")
-	f.IntVar(&v.Root, "root", 0, ""+kit.RootText+" (default the first and the last rank)")
+	f.IntVar(&v.Root, "root", 0, kit.RootText+" (default the first and the last rank)")
 	f.BoolVar(&v.inPlace, "in-place", false, "send from the receive buffer (default both)")
 	f.BoolVar(&v.ordered, "non-commutative", false, "reduce with an operation that keeps the order of ranks (default both)")
 	v.AddPlanFlag(c, kit.PlanText+", or all")
@@ -83,10 +78,9 @@ and the exit status is 1.`,
 }
 
 // read checks all arguments.
-func (v *verifying) read(operand string) (err error) {
-	given := v.IsGiven
-	if v.colls = tasks.Requestable(); operand != "all" {
-		c, err := kit.ParseCollective(operand)
+func (v *verifying) read(args []string) (err error) {
+	if v.colls = tasks.Requestable(); args[0] != "all" {
+		c, err := kit.ParseCollective(args[0])
 		if err != nil {
 			return kit.Usagef("%w, or all", err)
 		}
@@ -107,10 +101,10 @@ func (v *verifying) read(operand string) (err error) {
 			return err
 		}
 	}
-	if given("random") {
+	if v.IsGiven("random") {
 		return v.readRandom()
 	}
-	if given("seed") {
+	if v.IsGiven("seed") {
 		return kit.Usagef("--seed: only --random draws cases")
 	}
 	if v.Counts != "" {
@@ -162,12 +156,7 @@ func (v *verifying) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if v.random > 0 {
 		report.Seed = &v.seed
 	}
-	if v.json {
-		err = kit.WriteJSON(stdout, report)
-	} else {
-		_, err = io.WriteString(stdout, report.text())
-	}
-	if err != nil {
+	if err := kit.WriteResult(stdout, v.json, report, report.text); err != nil {
 		return err
 	}
 	switch {

@@ -17,6 +17,9 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// tierflow is the command with what is in this package.
+var tierflow = kittest.Of("tierflow", Command)
+
 func TestVerifyCatalogue(t *testing.T) {
 	r := kittest.Decode[verification](t, tierflow.Succeeds(t, "verify", "all", "--topo", "2x2", "--bytes", "0,12", "--json"))
 	if r.Checked < 100 || r.Failed > 0 || r.Steps == 0 || r.Skipped["unsupported"] == 0 {
@@ -162,4 +165,15 @@ func TestVerifyTable(t *testing.T) {
 	if v := kittest.Decode[verification](t, tierflow.Succeeds(t, args...)); v.Checked != 1 || v.Cases != 1 {
 		t.Errorf("%+v, want one case", v)
 	}
+}
+
+// Counts that differ between two ranks are checked with buffers apart only.
+func TestVerifyInPlace(t *testing.T) {
+	line := "verify alltoall --topo 2 --plan shape=flat --json --counts "
+	one := kittest.Decode[verification](t, tierflow.Succeeds(t, strings.Fields(line+"1,0;3,2")...))
+	both := kittest.Decode[verification](t, tierflow.Succeeds(t, strings.Fields(line+"1,3;3,2")...))
+	if one.Checked != 1 || both.Checked != 2 {
+		t.Errorf("%d cases apart, %d of counts that are equal both ways; want 1 and 2", one.Checked, both.Checked)
+	}
+	tierflow.Refuses(t, "--in-place", strings.Fields(line+"1,0;3,2 --in-place")...)
 }

@@ -18,14 +18,14 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
-// statusUnreadable is that of diagnose when nothing is known of any rank.
+// statusUnreadable is diagnose's exit status if nothing is known of any rank.
 const statusUnreadable = 3
 
-// betweenLooks is the time between two looks at a job: what is found must be there in both.
+// betweenLooks is the time between two looks at a job. A finding must be in both.
 const betweenLooks = 200 * time.Millisecond
 
-// shortStop is how long a process may be stopped, or silent, for reasons that pass: a machine
-// takes a snapshot of itself, say.
+// shortStop is the longest stop, or silence, of a process for passing reasons: a machine takes a
+// snapshot of itself, say.
 const shortStop = time.Second
 
 // diagnose is the command diagnose.
@@ -35,12 +35,12 @@ type diagnose struct {
 	asJSON bool
 }
 
-// result is what diagnose prints as JSON.
+// result is the JSON of diagnose.
 type result struct {
 	Job      string // or the folder
 	Healthy  bool
 	Findings []verdict.Finding
-	Note     string `json:",omitempty"` // who holds up a job that moves, if only its program has a reason for it
+	Note     string `json:",omitempty"` // who holds up a moving job by computing
 	States   []flight.State
 }
 
@@ -83,7 +83,7 @@ nothing is known of any rank.`,
 	return c
 }
 
-// examine looks at the job, or into the folder, that the arguments name.
+// examine looks at the job, or into the folder, of the arguments.
 func (d *diagnose) examine(ctx context.Context, byPID bool, args []string) (*result, error) {
 	switch {
 	case byPID && len(args) > 0:
@@ -120,12 +120,12 @@ func (d *diagnose) examineFolder(dir string) (*result, error) {
 	r := &result{Job: dir, States: states}
 	r.Findings = verdict.Diagnose(states, verdict.Options{Least: d.least, Nodes: nodes})
 	if found != nil && !slices.ContainsFunc(r.Findings, func(f verdict.Finding) bool { return f.Same(found) }) {
-		r.Findings = append([]verdict.Finding{*found}, r.Findings...) // it knew more: who had not come to Close
+		r.Findings = append([]verdict.Finding{*found}, r.Findings...) // the job knew more: who had not come to Close
 	}
 	return r, nil
 }
 
-// FoundIn returns what snapshots in a folder say was wrong. Nothing for a folder without any.
+// FoundIn returns the findings of snapshots in a folder. Nothing for a folder without any.
 func FoundIn(dir string) []verdict.Finding {
 	if dir == "" {
 		return nil
@@ -152,53 +152,62 @@ func (d *diagnose) examineJob(ctx context.Context, j door.Job) (*result, error) 
 	if slices.ContainsFunc(r.Findings, func(f verdict.Finding) bool { return f.Class == verdict.Stopped || f.Class == verdict.Unreachable }) {
 		between = shortStop
 	}
-	select {
-	case <-time.After(between):
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+	if err := sleep(ctx, between); err != nil {
+		return nil, err
 	}
 	again, err := d.lookOnce(ctx, j)
 	if err != nil {
 		return nil, err
 	}
-	again.Findings = slices.DeleteFunc(again.Findings, func(f verdict.Finding) bool {
-		return !slices.ContainsFunc(r.Findings, func(g verdict.Finding) bool { return f.Same(&g) })
-	})
+	again.Findings = confirm(again.Findings, r.Findings)
 	return again, nil
 }
 
-// A job that moves is watched for slowTime. A rank that is slow must be so slowLooks times in a
-// row: collecting garbage, or a pause of the machine, is over by then. Rates of the network
-// are of many messages.
+// sleep waits, and returns an error if ctx ends before.
+func sleep(ctx context.Context, long time.Duration) error {
+	select {
+	case <-time.After(long):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// confirm keeps the findings of a look known from an earlier look too.
+func confirm(now, before []verdict.Finding) []verdict.Finding {
+	return slices.DeleteFunc(now, func(f verdict.Finding) bool {
+		return !slices.ContainsFunc(before, func(g verdict.Finding) bool { return f.Same(&g) })
+	})
+}
+
+// A moving job is watched for slowTime. A slow rank must be slow slowLooks times in a row:
+// collecting garbage, or a pause of the machine, is over by then. Rates of the network are of
+// many messages.
 const (
 	slowTime  = time.Second
 	slowLooks = 3
 )
 
-// fewestCalls are made in that time by a slow rank. One that makes fewer computes, or is late.
+// fewestCalls are made in that time by a slow rank. With fewer it computes, or is late.
 const fewestCalls = 3
 
-// findSlow adds what holds up a moving job: a slower network, or a rank without a processor. A rank that
-// computes for longer than others is a note.
+// findSlow adds the cause of a moving job's slowness: a slower network, or a rank without a
+// processor. A rank computing for longer than others is a note.
 func (d *diagnose) findSlow(ctx context.Context, j door.Job, before *usages, r *result) error {
 	var found []verdict.Finding
 	for n := range slowLooks {
 		if slices.ContainsFunc(found, func(f verdict.Finding) bool { return f.Class == verdict.SlowLink }) {
 			break
 		}
-		select {
-		case <-time.After(slowTime):
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := sleep(ctx, slowTime); err != nil {
+			return err
 		}
 		now := askUsages(ctx, j)
 		seen, note := now.compareSlow(before, j.Ranks[0].Nodes)
 		if n == 0 {
 			r.Note = note
 		} else {
-			seen = slices.DeleteFunc(seen, func(f verdict.Finding) bool {
-				return !slices.ContainsFunc(found, func(g verdict.Finding) bool { return f.Same(&g) })
-			})
+			seen = confirm(seen, found)
 		}
 		if found, before = seen, now; len(found) == 0 {
 			return nil
@@ -216,33 +225,32 @@ func (d *diagnose) lookOnce(ctx context.Context, j door.Job) (*result, error) {
 	if !v.readable() {
 		return nil, kit.WithStatus(fmt.Errorf("job %s: %w", j.Name, errNothing), statusUnreadable)
 	}
-	return &result{Job: j.Name, States: v.States, Findings: verdict.Diagnose(v.known(), verdict.Options{Least: d.least, Nodes: v.Nodes})}, nil
+	return &result{Job: j.Name, States: v.States, Findings: verdict.Diagnose(v.knownStates(), verdict.Options{Least: d.least, Nodes: v.Nodes})}, nil
 }
 
-// print prints the findings. That there are some is the error.
+// print prints the findings. If there are any they are the error.
 func (d *diagnose) print(c *cobra.Command, r *result) error {
 	r.Healthy = len(r.Findings) == 0
-	var b bytes.Buffer
-	switch {
-	case d.asJSON:
-		if err := kit.WriteJSON(&b, r); err != nil {
-			return err
-		}
-	case r.Healthy:
-		fmt.Fprintf(&b, "job %s: nothing is wrong\n", r.Job)
-		if r.Note != "" {
-			fmt.Fprintf(&b, "%s\n", r.Note)
-		}
-	default:
-		for i := range r.Findings {
-			fmt.Fprintf(&b, "%v\n", &r.Findings[i])
-		}
-	}
-	if _, err := c.OutOrStdout().Write(b.Bytes()); err != nil {
+	if err := kit.WriteResult(c.OutOrStdout(), d.asJSON, r, r.text); err != nil {
 		return err
 	}
 	if n := len(r.Findings); n > 0 {
 		return fmt.Errorf("%d finding%s", n, kit.Plural(n))
 	}
 	return nil
+}
+
+// text is the printed form of a result.
+func (r *result) text() []byte {
+	var b bytes.Buffer
+	if r.Healthy {
+		fmt.Fprintf(&b, "job %s: nothing is wrong\n", r.Job)
+	}
+	if r.Healthy && r.Note != "" {
+		fmt.Fprintln(&b, r.Note)
+	}
+	for i := range r.Findings {
+		fmt.Fprintln(&b, &r.Findings[i])
+	}
+	return b.Bytes()
 }

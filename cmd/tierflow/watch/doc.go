@@ -1,4 +1,4 @@
-// Package watch has the commands that look at running jobs of this user on this machine: ps
-// lists what their ranks are in, diagnose says why a job stands still, top how fast they are. They knock at the
-// ranks' doors, see package door. A rank that is stopped or dead is seen through its recording.
+// Package watch has the commands for running jobs of this user on this machine: ps lists the
+// calls of their ranks, diagnose says why a job stands still, top shows their speed. They knock
+// at the ranks' doors, see package door. A stopped or dead rank is seen through its recording.
 package watch

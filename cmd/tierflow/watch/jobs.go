@@ -16,17 +16,17 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 )
 
-// doorVariable is that of ranks.
+// doorVariable names the ranks' folder of doors.
 const doorVariable = "TIERFLOW_DOOR"
 
-// answerTime bounds the wait for a rank here, which may have little of a processor; farTime that for a
+// answerTime bounds the wait for a rank here, short of a processor maybe; farTime bounds it for a
 // rank asking others elsewhere.
 const (
 	answerTime = 3 * time.Second
 	farTime    = 4 * time.Second
 )
 
-// findJobs returns the jobs on this machine; with names only those whose names begin so.
+// findJobs returns the jobs on this machine; with names only those beginning with one of them.
 func findJobs(names []string) ([]door.Job, error) {
 	setting := os.Getenv(doorVariable)
 	if setting == "off" {
@@ -39,16 +39,11 @@ func findJobs(names []string) ([]door.Job, error) {
 	}
 	var picked []door.Job
 	for _, name := range names {
-		n := 0
-		for _, j := range all {
-			if strings.HasPrefix(j.Name, name) {
-				picked = append(picked, j)
-				n++
-			}
-		}
-		if n == 0 {
+		named := slices.DeleteFunc(slices.Clone(all), func(j door.Job) bool { return !strings.HasPrefix(j.Name, name) })
+		if len(named) == 0 {
 			return nil, kit.Usagef("job %q: %s", name, knownJobs(all, root))
 		}
+		picked = append(picked, named...)
 	}
 	return picked, nil
 }
@@ -57,15 +52,12 @@ func knownJobs(all []door.Job, root string) string {
 	if len(all) == 0 {
 		return fmt.Sprintf("no job of this user has ranks on this machine (looked in %s)", root)
 	}
-	var names []string
-	for _, j := range all {
-		names = append(names, j.Name)
-	}
+	names := kit.Words(all, func(j door.Job) string { return j.Name })
 	return "jobs of this user here are " + strings.Join(names, ", ")
 }
 
-// oneJob returns the job that is named, or the only one. Of those whose ranks here have all
-// died nobody is asked for unless there is no other one.
+// oneJob returns the named job, or the only one. Jobs without a living rank here count only if
+// there is no other one.
 func oneJob(names []string) (door.Job, error) {
 	jobs, err := findJobs(names)
 	if err != nil {
@@ -82,7 +74,7 @@ func oneJob(names []string) (door.Job, error) {
 	return jobs[0], nil
 }
 
-// jobOf returns the job that a process is in.
+// jobOf returns the job of a process.
 func jobOf(pid int) (door.Job, error) {
 	all, err := findJobs(nil)
 	if err != nil {
@@ -104,11 +96,11 @@ type view struct {
 	Size    int
 	Nodes   []string
 	States  []flight.State // of all ranks, by rank
-	asked   []bool         // by rank: somebody was asked, or what it left was looked at
+	asked   []bool         // by rank: it or another one was asked, or its recording read
 }
 
-// look asks all ranks of a job. Those on this machine are asked by themselves, at the same
-// time; the others through the first of these that answers.
+// look asks all ranks of a job: those on this machine each by itself, at the same time, and the
+// others through the first of these to answer.
 func look(ctx context.Context, j door.Job) (*view, error) {
 	first := j.Ranks[0]
 	v := &view{Job: j.Name, Program: first.Program, Began: first.Began, Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks), asked: make([]bool, first.Ranks)}
@@ -150,7 +142,7 @@ func ask(ctx context.Context, i *door.Info) (s flight.State, ok bool) {
 	return i.State(), false
 }
 
-// askFar asks ranks on other machines through one here that answers.
+// askFar asks ranks on other machines through an answering one here.
 func (v *view) askFar(ctx context.Context, j door.Job, answers []bool) {
 	var far []int
 	for r := range v.Size {
@@ -180,16 +172,16 @@ func (v *view) askFar(ctx context.Context, j door.Job, answers []bool) {
 	}
 }
 
-// node is the name of a rank's node.
-func (v *view) node(rank int) string {
-	if rank < len(v.Nodes) {
-		return v.Nodes[rank]
+// nodeOf returns the name of a rank's node; empty: unknown.
+func nodeOf(nodes []string, rank int) string {
+	if rank < len(nodes) {
+		return nodes[rank]
 	}
 	return ""
 }
 
-// known are the states of ranks of which something could have been heard.
-func (v *view) known() (all []flight.State) {
+// knownStates returns the states of ranks that were asked, by themselves or through another one.
+func (v *view) knownStates() (all []flight.State) {
 	for r, s := range v.States {
 		if v.asked[r] {
 			all = append(all, s)

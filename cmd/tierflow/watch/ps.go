@@ -2,10 +2,10 @@ package watch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -45,21 +45,7 @@ environment keeps it from being asked.`,
 				}
 				views = append(views, v)
 			}
-			if asJSON {
-				return kit.WriteJSON(c.OutOrStdout(), views)
-			}
-			var b bytes.Buffer
-			if len(views) == 0 {
-				b.WriteString("no job of this user has ranks on this machine\n")
-			}
-			for n, v := range views {
-				if n > 0 {
-					b.WriteByte('\n')
-				}
-				v.print(&b, time.Now())
-			}
-			_, err = c.OutOrStdout().Write(b.Bytes())
-			return err
+			return kit.WriteResult(c.OutOrStdout(), asJSON, views, func() []byte { return viewsText(views, time.Now()) })
 		}),
 	}
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
@@ -73,24 +59,35 @@ func atMostOneJob(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// viewsText is the printed form of jobs.
+func viewsText(views []*view, now time.Time) []byte {
+	if len(views) == 0 {
+		return []byte("no job of this user has ranks on this machine\n")
+	}
+	var b bytes.Buffer
+	for n, v := range views {
+		if n > 0 {
+			b.WriteByte('\n')
+		}
+		v.print(&b, now)
+	}
+	return b.Bytes()
+}
+
 // print writes a head and a line for each rank.
 func (v *view) print(w io.Writer, now time.Time) {
 	fmt.Fprintf(w, "job %s: %s, %d rank%s, for %v\n", v.Job, v.Program, v.Size, kit.Plural(v.Size), now.Sub(v.Began).Round(time.Second))
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	t := kit.NewTable(w)
 	fmt.Fprintln(t, "rank\tnode\tprocess\tin\twaits for\tsince\tat")
 	for r := range v.States {
 		s := &v.States[r]
 		in, waits, since := columns(s)
-		at := s.At
-		if at == "" {
-			at = "-"
-		}
-		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r, v.node(r), pidText(s.PID), in, waits, since, at)
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\t%s\n", r, nodeOf(v.Nodes, r), pidText(s.PID), in, waits, since, cmp.Or(s.At, "-"))
 	}
 	_ = t.Flush() // into a buffer
 }
 
-// columns says a rank's call, the ranks that it waits for, and since when.
+// columns returns a rank's call, the ranks it waits for, and since when.
 func columns(s *flight.State) (in, waits, since string) {
 	waits, since = "-", "-"
 	ago := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }

@@ -31,7 +31,7 @@ type usages struct {
 // processor.
 type processorTime struct{ ran, delayed time.Duration }
 
-// askUsages asks the ranks of a job that are on this machine.
+// askUsages asks the ranks of a job on this machine.
 func askUsages(ctx context.Context, j door.Job) *usages {
 	u := &usages{ranks: make([]*planner.Usage, j.Ranks[0].Ranks)}
 	u.times = make([]processorTime, len(u.ranks))
@@ -54,8 +54,8 @@ func askUsages(ctx context.Context, j door.Job) *usages {
 	return u
 }
 
-// waited is how long each rank has waited since before, -1 if that is unknown.
-func (u *usages) waited(before *usages) []time.Duration {
+// waitTimes returns how long each rank has waited since before; -1: unknown.
+func (u *usages) waitTimes(before *usages) []time.Duration {
 	all := make([]time.Duration, len(u.ranks))
 	for r := range all {
 		all[r] = -1
@@ -66,7 +66,7 @@ func (u *usages) waited(before *usages) []time.Duration {
 	return all
 }
 
-// flows are what left for other nodes since before, and what arrived from there.
+// flows are the bytes to other nodes since before, and those from there.
 func (u *usages) flows(before *usages) (left, arrived []verdict.Flow) {
 	long := u.at.Sub(before.at)
 	for r, now := range u.ranks {
@@ -91,28 +91,27 @@ func (u *usages) flows(before *usages) (left, arrived []verdict.Flow) {
 	return left, arrived
 }
 
-// compareSlow returns what was slow since before, and a note about a rank that is late in spite of its
-// processor.
+// compareSlow returns findings about the time since before, and a note about a rank late in spite
+// of its processor.
 func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Finding, note string) {
 	left, arrived := u.flows(before)
-	if f := verdict.Bottleneck(left, arrived, nodes, u.crowded(before)); f != nil {
+	if f := verdict.Bottleneck(left, arrived, nodes, u.areCrowded(before)); f != nil {
 		found = append(found, *f)
 	}
-	f := verdict.Straggler(u.waited(before), u.at.Sub(before.at))
+	f := verdict.Straggler(u.waitTimes(before), u.at.Sub(before.at))
 	if f == nil {
 		return found, ""
 	}
-	if why, yes := u.starved(before, f.Ranks, f.For); yes && u.moves(before, f.Ranks) {
+	if why, yes := u.areStarved(before, f.Ranks, f.For); yes && u.moves(before, f.Ranks) {
 		f.Text += "; " + why
 		return append(found, *f), ""
 	}
 	return found, f.Text + "; it computes"
 }
 
-// starved reports whether ranks got less than half of the processor time that they could have
-// used since before, and whether that is half of what the others have waited for, or more. It
-// says so.
-func (u *usages) starved(before *usages, ranks []int, waited time.Duration) (text string, yes bool) {
+// areStarved reports whether each of some ranks waited longer for a processor than it ran since
+// before, and at least half as long as the others waited. text tells it of the first.
+func (u *usages) areStarved(before *usages, ranks []int, waited time.Duration) (text string, yes bool) {
 	for _, r := range ranks {
 		ran, delayed := u.times[r].ran-before.times[r].ran, u.times[r].delayed-before.times[r].delayed
 		if delayed <= ran || 2*delayed < waited {
@@ -125,8 +124,8 @@ func (u *usages) starved(before *usages, ranks []int, waited time.Duration) (tex
 	return text, text != ""
 }
 
-// crowded reports whether the ranks here waited longer for processors than they ran since before.
-func (u *usages) crowded(before *usages) bool {
+// areCrowded reports whether the ranks here waited longer for processors than they ran since before.
+func (u *usages) areCrowded(before *usages) bool {
 	var ran, delayed time.Duration
 	for r, now := range u.times {
 		ran, delayed = ran+now.ran-before.times[r].ran, delayed+now.delayed-before.times[r].delayed
@@ -139,7 +138,7 @@ func (u *usages) moves(before *usages, ranks []int) bool {
 	return !slices.ContainsFunc(ranks, func(r int) bool { return calls(u.ranks[r])-calls(before.ranks[r]) < fewestCalls })
 }
 
-// row is what a rank did in some time.
+// row is a rank's work in some time.
 type row struct {
 	Rank    int
 	Node    string
@@ -163,17 +162,14 @@ func compare(j door.Job, before, now *usages) *frame {
 	f := &frame{Job: j.Name}
 	long := now.at.Sub(before.at)
 	each := func(n int64) int64 { return int64(float64(n) / long.Seconds()) }
-	waited := now.waited(before)
+	waited := now.waitTimes(before)
 	for r, u := range now.ranks {
 		old := before.ranks[r]
 		if u == nil || old == nil {
 			continue
 		}
 		f.Levels = u.Levels
-		w := row{Rank: r, Running: u.Running, Calls: float64(calls(u)-calls(old)) / long.Seconds(), Waiting: max(0, waited[r].Seconds()/long.Seconds())}
-		if r < len(j.Ranks[0].Nodes) {
-			w.Node = j.Ranks[0].Nodes[r]
-		}
+		w := row{Rank: r, Node: nodeOf(j.Ranks[0].Nodes, r), Running: u.Running, Calls: float64(calls(u)-calls(old)) / long.Seconds(), Waiting: max(0, waited[r].Seconds()/long.Seconds())}
 		for k := range min(len(u.Sent), len(old.Sent)) {
 			w.Sent = append(w.Sent, each(u.Sent[k]-old.Sent[k]))
 			w.Read = append(w.Read, each(u.Read[k]-old.Read[k]))
@@ -254,10 +250,8 @@ job's name, see tierflow ps; it may be left out where there is one job.`,
 // show prints frames until the job is over.
 func (o *top) show(ctx context.Context, out io.Writer, j door.Job) error {
 	for before := askUsages(ctx, j); ; {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-time.After(o.every):
+		if err := sleep(ctx, o.every); err != nil {
+			return err
 		}
 		now := askUsages(ctx, j)
 		f := compare(j, before, now)
@@ -282,5 +276,5 @@ func (o *top) show(ctx context.Context, out io.Writer, j door.Job) error {
 	}
 }
 
-// clearScreen moves a terminal's cursor to the upper left and clears what is there.
+// clearScreen moves a terminal's cursor to the upper left and clears the screen.
 const clearScreen = "\x1b[H\x1b[2J"

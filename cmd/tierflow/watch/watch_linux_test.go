@@ -87,9 +87,7 @@ func TestPs(t *testing.T) {
 	if len(views) != 2 || len(views[0].States) != 4 {
 		t.Errorf("%+v", views)
 	}
-	if s := tierflow.Run(t, "ps", "77"); s.Status != 2 || !strings.Contains(s.Errors, "00c0ffee") {
-		t.Errorf("%+v, want a complaint that lists jobs", s)
-	}
+	tierflow.Refuses(t, "00c0ffee", "ps", "77")
 	t.Setenv(doorVariable, "off")
 	if s := tierflow.Run(t, "ps"); s.Status != 2 {
 		t.Errorf("%+v", s)
@@ -98,9 +96,7 @@ func TestPs(t *testing.T) {
 
 func TestDiagnose(t *testing.T) {
 	doors(t)
-	if s := tierflow.Run(t, "diagnose"); s.Status != 2 || !strings.Contains(s.Errors, "no job") {
-		t.Errorf("%+v", s)
-	}
+	tierflow.Refuses(t, "no job", "diagnose")
 	play(t, "4f2c91aa", stuck(12*time.Second))
 	const late = "late: rank 3 has not come to barrier #7 for 12 s; it is in main.load load.go:88\n"
 	for _, args := range [][]string{{"diagnose"}, {"diagnose", "4f"}, {"diagnose", "--pid", strconv.Itoa(os.Getpid())}} {

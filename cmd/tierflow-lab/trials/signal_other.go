@@ -1,9 +1,0 @@
-//go:build !unix
-
-package trials
-
-import "errors"
-
-// stopProcess and continueProcess are errors: this system stops no process by a signal.
-func stopProcess(int) error     { return errors.ErrUnsupported }
-func continueProcess(int) error { return errors.ErrUnsupported }

@@ -1,0 +1,75 @@
+package planner
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/tierflow/tierflow/dag/invariants"
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/kernel"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/check"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// purpose is the use of a collective. Collectives of different purposes never match.
+type purpose string
+
+const (
+	userCall    purpose = ""
+	splitCall   purpose = "split"
+	dupCall     purpose = "dup"
+	anyCall     purpose = "any"
+	pairCall    purpose = "the counts of an alltoallv"
+	tableCall   purpose = "the table of decisions"
+	machineCall purpose = "what the machine is like"
+	trialCall   purpose = "a trial of plans"
+)
+
+// verifySteps bounds the programs that verify checks.
+const verifySteps = 5000
+
+// verify panics unless the programs of all ranks are right.
+func (b *base) verify(r tasks.Request, p tasks.Plan) {
+	_, err := check.Request(r, b.topology, p, b.registry, verifySteps)
+	if err != nil && !errors.Is(err, check.ErrTooLarge) {
+		panic(fmt.Sprintf("planner: compiled wrong: %v", err))
+	}
+}
+
+// binding compiles a call, and describes it for errors. Calls of the library have a digest of their own.
+func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.Binding, err error) {
+	x = b.description(r, p)
+	x.Compiled, err = submodules.CompileRequest(r, b.topology, p, b.comm.Rank(), b.registry)
+	if why != userCall {
+		x.Request = string(why)
+		x.Digest = submodules.Digest(string(why), r, b.topology, p)
+	}
+	if err == nil && invariants.On {
+		b.verify(r, p)
+	}
+	return x, err
+}
+
+// description returns a binding with only the text of a call.
+func (b *base) description(r tasks.Request, p tasks.Plan) executor.Binding {
+	x := executor.Binding{Request: r.String(), Plan: p.String(), Layout: b.topology.String()}
+	if r.Reduces() {
+		x.Operation = r.Op.Signature()
+	}
+	return x
+}
+
+// bindRun makes a run of a compiled binding. tally is the name for counting its calls.
+func (b *base) bindRun(r tasks.Request, x executor.Binding, tally string, send, recv []byte) (_ *executor.Run, err error) {
+	x.Send, x.Recv = send, recv
+	if r.Reduces() {
+		if x.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
+			return nil, fmt.Errorf("%v: %w", r, err)
+		}
+		x.User = r.Op.ID() == tasks.OpUser
+	}
+	b.comm.Endpoint().Adopt() // making one takes long anyway
+	x.Tally, x.Trips = b.comm.Endpoint().Tally(tally, x.Plan), r.Coll.BusFactor(b.topology.Size())
+	return b.comm.Bind(x)
+}

@@ -1,0 +1,294 @@
+package planner_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func ExampleBcast() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		buf := make([]string, 0) // strings can't be moved as bytes
+		if _, err := planner.Bcast(c, buf, 0); c.Rank() == 0 {
+			fmt.Println(err)
+		}
+		numbers := []int{c.Rank(), 100 * c.Rank()}
+		share, err := planner.Bcast(c, numbers, 3)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 0 {
+			fmt.Println(numbers)
+		}
+		return nil
+	})
+	// Output:
+	// bcast: type string can't be an element: it is no use to another rank; allowed are types without pointers
+	// [3 300]
+}
+
+func ExampleReduce() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in := []int64{int64(c.Rank()), 1}
+		var out []int64 // only the root has a result
+		if c.Rank() == 2 {
+			out = make([]int64, 2)
+		}
+		sum, err := planner.Reduce(c, in, out, tasks.Sum, 2)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(out)
+		}
+		return nil
+	})
+	// Output: [6 4]
+}
+
+func ExampleReduceNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		votes := []int{c.Rank() % 2}
+		if c.Rank() > 0 {
+			return planner.ReduceNow(ctx, c, votes, nil, tasks.Sum, 0)
+		}
+		err := planner.ReduceNow(ctx, c, votes, votes, tasks.Sum, 0) // the root's in place
+		fmt.Println(votes)
+		return err
+	})
+	// Output: [2]
+}
+
+func ExampleAllreduce() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in, out := []int64{int64(c.Rank()), 1}, make([]int64, 2)
+		largest, err := planner.Allreduce(c, in, out, tasks.Max)
+		if err != nil {
+			return err
+		}
+		if err := largest.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(in, out)
+		}
+		return nil
+	})
+	// Output: [2 1] [3 1]
+}
+
+// Rank 2 gets what ranks 0, 1 and 2 have, combined.
+func ExampleScan() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		in, out := []int{c.Rank(), 1}, make([]int, 2)
+		sums, err := planner.Scan(c, in, out, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := sums.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(out)
+		}
+		return nil
+	})
+	// Output: [3 3]
+}
+
+// Each rank has some elements, and learns where they begin among those of all ranks.
+func ExampleExscan() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		elements := []int{10 * (c.Rank() + 1)}
+		begin := []int{0} // on rank 0 it stays as it is
+		before, err := planner.Exscan(c, elements, begin, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := before.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(begin[0], "to", begin[0]+elements[0])
+		}
+		return nil
+	})
+	// Output: 60 to 100
+}
+
+func ExampleScanNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		n := []int{c.Rank() + 1}
+		if err := planner.ScanNow(ctx, c, n, n, tasks.Prod); err != nil { // in place
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(n[0])
+		}
+		return nil
+	})
+	// Output: 24
+}
+
+func ExampleAllgather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())
+		share, err := planner.Allgather(c, mine, all)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 0 1 10 2 20 3 30]
+}
+
+func ExampleAllgatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		all := make([]int, c.Size())
+		mine := all[c.Rank():][:1] // in place
+		mine[0] = 100 + c.Rank()
+		err := planner.AllgatherNow(ctx, c, mine, all)
+		if c.Rank() == 1 {
+			fmt.Println(all)
+		}
+		return err
+	})
+	// Output: [100 101 102 103]
+}
+
+func ExampleGather() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		mine := []int{c.Rank() * c.Rank()}
+		var all []int // only the root has a result
+		if c.Rank() == 2 {
+			all = make([]int, c.Size())
+		}
+		squares, err := planner.Gather(c, mine, all, 2)
+		if err != nil {
+			return err
+		}
+		if err := squares.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(all)
+		}
+		return nil
+	})
+	// Output: [0 1 4 9]
+}
+
+func ExampleGatherNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() > 0 {
+			return planner.GatherNow(ctx, c, []int{c.Rank()}, nil, 0)
+		}
+		all := []int{7, 0, 0, 0}
+		err := planner.GatherNow(ctx, c, all[:1], all, 0) // the root's in place
+		fmt.Println(all)
+		return err
+	})
+	// Output: [7 1 2 3]
+}
+
+func ExampleScatter() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		var all []int // only the root has something to give
+		if c.Rank() == 1 {
+			all = []int{0, 10, 1, 11, 2, 12, 3, 13}
+		}
+		mine := make([]int, 2)
+		share, err := planner.Scatter(c, all, mine, 1)
+		if err != nil {
+			return err
+		}
+		if err := share.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [3 13]
+}
+
+func ExampleReduceScatter() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		votes := []int{1, c.Rank(), 10, 100 * c.Rank()} // an element for each rank
+		mine := make([]int, 1)
+		sum, err := planner.ReduceScatter(c, votes, mine, tasks.Sum)
+		if err != nil {
+			return err
+		}
+		if err := sum.Run(ctx); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Println(mine)
+		}
+		return nil
+	})
+	// Output: [600]
+}
+
+func ExampleBcastNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		word := []byte("____")
+		if c.Rank() == 0 {
+			copy(word, "same")
+		}
+		if err := planner.BcastNow(ctx, c, word, 0); err != nil {
+			return err
+		}
+		if c.Rank() == 3 {
+			fmt.Printf("%s\n", word)
+		}
+		return nil
+	})
+	// Output: same
+}
+
+func ExampleAllreduceNow() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		at := []tasks.Loc[float64]{{Value: float64((c.Rank() + 2) % 4), Index: int64(c.Rank())}}
+		if err := planner.AllreduceNow(ctx, c, at, at, tasks.MinLoc); err != nil {
+			return err
+		}
+		if c.Rank() == 1 {
+			fmt.Printf("the smallest is %g, on rank %d\n", at[0].Value, at[0].Index)
+		}
+		return nil
+	})
+	// Output: the smallest is 0, on rank 2
+}
+
+// The loss of a step is one number, and so is its mean over all ranks.
+func ExampleAllreduceValue() {
+	everywhere(func(ctx context.Context, c *planner.Comm) error {
+		loss := 0.5 * float64(c.Rank())
+		mean, err := planner.AllreduceValue(ctx, c, loss, tasks.Avg)
+		if err != nil {
+			return err
+		}
+		if c.Rank() == 2 {
+			fmt.Println(loss, mean)
+		}
+		return nil
+	})
+	// Output: 1 0.75
+}

@@ -1,0 +1,192 @@
+package planner
+
+import (
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/rules"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/submodules/all"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// policy holds the settings for choosing plans.
+type policy struct {
+	forced        tasks.Forced
+	origin        string                             // of forced, for texts
+	rules         *rules.Base                        // nil: none
+	compiled      func(*rules.Params) (string, bool) // see [Options.Decide]; nil: none
+	table         *choose.Table                      // nil: none
+	links         string                             // between nodes, see [Options.Links]
+	tries         bool                               // plans are tried, see [Options.Effort]
+	uniform       bool                               // calls end alike on all ranks, see [Options.Uniform]
+	lenient       bool                               // forced plans are left out if the ranks can't run them
+	tableFile     string                             // of rank 0: the table of jobs of the same ranks; empty: none
+	remembers     bool                               // results of trials go to tableFile
+	machineSource                                    // machine: nil, nothing is known
+}
+
+// policy reads the settings of the options and the environment.
+func (o *Options) policy(reg submodules.Registry) (p policy, err error) {
+	p.compiled, p.uniform = o.Decide, o.Uniform
+	text, origin := o.planText()
+	p.origin = origin
+	if p.forced, err = ParseForced(text, origin, reg); err == nil {
+		p.table, err = o.table(reg)
+	}
+	if err == nil {
+		p.rules, err = o.rules(reg)
+	}
+	if err == nil {
+		p.machineSource, err = o.machineSource()
+	}
+	if err == nil {
+		p.tries, err = o.effort()
+	}
+	return p, err
+}
+
+// linksOn names the links between the nodes of t; empty: unknown.
+func (o *Options) linksOn(t *levels.Topology) string {
+	name := o.linksName()
+	if name == "" && o.Link == nil && t.IsOneProcess() {
+		return table.SharedMemory
+	}
+	return name
+}
+
+// settle completes p for a topology.
+func (p *policy) settle(o *Options, t *levels.Topology) error {
+	p.links = o.linksOn(t)
+	return p.machineSource.settleOn(t, false)
+}
+
+// chain lists the choosers in the order of asking.
+func (p *policy) chain() choose.Chain {
+	all := choose.Chain{choose.Forced{Plans: p.forced, Origin: p.origin}}
+	if p.rules != nil {
+		all = append(all, &choose.Rules{Base: p.rules, Machine: p.machine})
+	}
+	if p.compiled != nil {
+		all = append(all, &choose.Compiled{Decide: p.compiled, Machine: p.machine})
+	}
+	if p.table != nil {
+		all = append(all, p.table)
+	}
+	if p.machine != nil {
+		all = append(all, p.machine)
+	}
+	return append(all, choose.Rule{})
+}
+
+// clone returns p for a new communicator, with a copy of the rules' named values. The communicator
+// changes these on all of its ranks at the same call.
+func (p policy) clone() policy {
+	if p.rules != nil {
+		p.rules = p.rules.Clone()
+	}
+	return p
+}
+
+// choose chooses the plan for a request.
+func (p policy) choose(r tasks.Request, t *levels.Topology, reg submodules.Registry) (choose.Decision, error) {
+	q, err := choose.Ask(r, t, reg, p.links)
+	if err != nil {
+		return choose.Decision{}, err
+	}
+	d, err := p.chain().Choose(q)
+	if !p.lenient || len(p.forced) == 0 {
+		return d, err
+	}
+	if err == nil {
+		if _, unfit := builtin.Ask(r, t).Fits(d.Plan, reg); unfit == nil {
+			return d, nil
+		}
+	}
+	if q, err = choose.Ask(r, t, reg, p.links); err != nil {
+		return choose.Decision{}, err
+	}
+	all := p.chain()
+	dropped := choose.Forced{Origin: p.origin, Dropped: p.forced}
+	if order := p.forced.For(r.Coll).Order; order != 0 { // results must not depend on the ranks left
+		dropped.Plans = tasks.Forced{{Plan: tasks.Plan{Order: order}}}
+	}
+	all[0] = dropped
+	return all.Choose(q)
+}
+
+// planFor returns the decision of a communicator of topology t with options o, and its policy.
+func planFor(r tasks.Request, t *levels.Topology, o *Options) (p policy, d choose.Decision, err error) {
+	if t == nil || t.Depth() == 0 {
+		return p, d, errNoTopology
+	}
+	if o == nil {
+		o = &Options{}
+	}
+	reg := all.Submodules()
+	if p, err = o.policy(reg); err != nil {
+		return p, d, err
+	}
+	if err = p.settle(o, t); err != nil {
+		return p, d, err
+	}
+	if p.measures {
+		p.machine = &choose.Machine{Why: "only a communicator's ranks can measure it"}
+	}
+	d, err = p.choose(r, t, reg)
+	return p, d, err
+}
+
+// Decide returns the plan for a request on a topology, as creating a collective would choose
+// it, without ranks or buffers. Ranks count as processes, unless the topology
+// has them as goroutines, see [levels.Topology.OneProcess]. A forced plan is returned
+// even if no rank could compile it: [Explain] is an error then.
+func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error) {
+	_, d, err := planFor(r, t, o)
+	return d.Plan, err
+}
+
+// Explain returns the text of [Collective.Explain] for a request on a topology,
+// without ranks or buffers. If no rank can compile the plan, it returns the error of
+// creating the collective.
+func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
+	d, err := Inspect(r, t, o)
+	if err != nil {
+		return "", err
+	}
+	return d.Text, nil
+}
+
+// Decision is a chosen plan with all the reasons for it.
+type Decision struct {
+	Plan     tasks.Plan
+	Forced   tasks.Plan          // the forced part of Plan
+	Registry submodules.Registry // the submodules to choose from
+	Text     string              // as [Explain] returns it
+	Table    *table.Table        // the one consulted; nil: there is none
+	Origin   string              // of Table, such as its file; empty without one
+	Links    string              // between nodes, see [Options.Links]; empty: unknown
+	Answer   table.Answer        // of Table; without one it has no estimates
+	Fallback string              // why Table did not decide; empty: it did, or there is none
+}
+
+// Inspect is [Explain] with the parts of the text as values.
+func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error) {
+	p, d, err := planFor(r, t, o)
+	if err != nil {
+		return nil, err
+	}
+	reg, asked := all.Submodules(), builtin.Ask(r, t)
+	if _, err := asked.Fits(d.Plan, reg); err != nil {
+		return nil, err
+	}
+	all := &Decision{Plan: d.Plan, Forced: d.Forced, Registry: reg, Links: p.links, Text: d.Explain(asked, reg)}
+	if a := d.FromTable(); a != nil {
+		all.Table, all.Origin, all.Answer = a.From.Table, a.From.Origin, a.Answer
+		if _, known := a.Plan(); !known {
+			all.Fallback = a.Why
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,39 @@
+package planner
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/launcher"
+)
+
+// world is a job, shared by its ranks in this process. It counts those not closed yet.
+type world struct {
+	*executor.World
+	open   atomic.Int32
+	quiet  func()    // ends dumps on SIGQUIT; nil without
+	guest  *join.Job // has the security of connections between nodes; nil: of goroutine ranks
+	allocs sync.Map  // unsafe.Pointer of Alloc's memory → func() to free it
+
+	tables sync.Mutex    // held to add to the table kept in a file
+	calls  *callCounters // of rank 0; nil: nobody counts them
+
+	settings joinSettings
+	before   sync.WaitGroup // closes this world's predecessor
+	whole    atomic.Bool    // all living ranks have been heard in this world
+
+	door          *door.Door // nil: there is none
+	doorRecording string     // file of its ranks' recordings unless the options name one; empty: none
+}
+
+// joinSettings is the configuration of a rank's join, for joining again.
+type joinSettings struct {
+	config  join.Config
+	options *Options
+}
+
+// lobby returns the processes waiting to join the job; nil: there are never any.
+func (w *world) lobby() *launcher.Lobby { return w.settings.config.Lobby }
