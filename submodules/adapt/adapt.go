@@ -8,8 +8,6 @@
 package adapt
 
 import (
-	"maps"
-
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,10 +21,10 @@ var _ submodules.Submodule = Adapt{}
 // Name is the word in plans.
 func (Adapt) Name() string { return submodules.Adapt }
 
-// Doc says what it is.
+// Doc describes it.
 func (Adapt) Doc() string { return "event-driven trees over links (ADAPT, HPDC 2018; HAN, III)" }
 
-// Reach says that it works over links of any kind.
+// Reach is any kind of link.
 func (Adapt) Reach() submodules.Reach { return submodules.Anywhere }
 
 // lowering emits one task.
@@ -36,18 +34,18 @@ type entry = submodules.Entry[lowering]
 
 // algorithms in the order of the catalogue.
 var algorithms = submodules.Catalogue[lowering]{
-	rooted(submodules.Binomial, knomials, submodules.Algorithm{
+	rootedEntry(submodules.Binomial, knomials, submodules.Algorithm{
 		Doc: "log2(n) rounds deep, the root sends log2(n) times", Source: "ADAPT, HPDC 2018; coll/adapt binomial",
 		Number: submodules.Number{Meaning: "radix of the ranks' digits", Usual: 2, Worth: []int{4}},
 		Traits: treeTraits(submodules.DigitTree, submodules.Doublings, submodules.Doublings),
 	}),
 	chain(),
-	rooted(submodules.KChain, trees.KChains, submodules.Algorithm{
+	rootedEntry(submodules.KChain, trees.KChains, submodules.Algorithm{
 		Doc: "four parallel chains below the root, a quarter as long", Source: "coll/adapt chain, coll/tuned chain",
 		Traits: treeTraits(submodules.ChainTree, 0, 0),
 		Number: submodules.Number{Meaning: "chains", Usual: trees.Chains, Worth: []int{2, 8}},
 	}),
-	rooted(submodules.Binary, trees.Fans, submodules.Algorithm{
+	rootedEntry(submodules.Binary, trees.Fans, submodules.Algorithm{
 		Doc: "each rank feeds two, whatever the size of the group", Source: "coll/adapt binary, coll/tuned binary_tree",
 		Traits: treeTraits(submodules.FanTree, 0, 0),
 		Number: submodules.Number{Meaning: "ranks that each feeds", Usual: 2, Worth: []int{3, 4}},
@@ -58,11 +56,9 @@ var algorithms = submodules.Catalogue[lowering]{
 			Name: submodules.Ring, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; Patarasuk, Yuan, JPDC 2009, without rounds",
 			Doc:   "each passes on to the next what it gets, piece by piece",
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Allreduce:     {Schedule: submodules.AroundRing, Rounds: submodules.TwiceOthers, Partners: submodules.Neighbours},
-				tasks.Allgather:     {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
-				tasks.ReduceScatter: {Schedule: submodules.AroundRing, Rounds: submodules.Others, Partners: submodules.Neighbours},
-			}},
+			Traits: submodules.Traits{Traffic: submodules.
+				Alike(submodules.AroundRing, submodules.TwiceOthers, submodules.Neighbours, tasks.Allreduce).
+				And(submodules.AroundRing, submodules.Others, submodules.Neighbours, tasks.Allgather, tasks.ReduceScatter)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Allgather: ringAllgather, tasks.ReduceScatter: ringReduceScatter, tasks.Allreduce: ringAllreduce,
@@ -71,20 +67,16 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Direct, Tree: true, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005, 4.2: pairwise exchange, without rounds",
-			Doc: "all send each its part at once, and combine what comes along the tree over ranks: for order=tree",
-			Traits: submodules.Traits{Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.ReduceScatter: {Schedule: submodules.AllAtOnce, Rounds: submodules.Others, Partners: submodules.Others},
-			}},
+			Doc:    "all send each its part at once, and combine what comes along the tree over ranks: for order=tree",
+			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.AllAtOnce, submodules.Others, submodules.Others, tasks.ReduceScatter)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.ReduceScatter: directReduceScatter},
 	},
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Pairwise, Source: "Fagg et al., EuroPVM/MPI 2006, 6.2: switchable alltoallv",
-			Doc: "one exchange after the other; messages up to the plan's eager=… leave at once",
-			Traits: submodules.Traits{Eager: true, Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Alltoall: {Schedule: submodules.OneByOne, Partners: submodules.Others},
-			}},
+			Doc:    "one exchange after the other; messages up to the plan's eager=… leave at once",
+			Traits: submodules.Traits{Eager: true, Traffic: submodules.Alike(submodules.OneByOne, 0, submodules.Others, tasks.Alltoall)},
 		},
 		Lower: map[tasks.Collective]lowering{tasks.Alltoall: pairwiseAlltoall},
 	},
@@ -117,14 +109,14 @@ var algorithms = submodules.Catalogue[lowering]{
 // knomials is the binomial tree, or one in digits of another radix.
 func knomials(radix int) trees.Shape { return trees.Knomials(max(radix, 2)) }
 
-// treeTraits are those of a tree, in all that goes along one.
+// treeTraits are the traits of a tree, in its three operations.
 func treeTraits(schedule submodules.Schedule, rounds, partners submodules.Growth) submodules.Traits {
 	return submodules.Traits{Traffic: submodules.Alike(schedule, rounds, partners, tasks.Bcast, tasks.Reduce, tasks.Prefix)}
 }
 
-// rooted is the algorithm that goes along a tree rooted at the leader, whose shape depends on
-// the plan's number.
-func rooted(name string, shapes func(number int) trees.Shape, a submodules.Algorithm) entry {
+// rootedEntry returns the algorithm along a tree rooted at the leader. Its shape depends on the plan's
+// number.
+func rootedEntry(name string, shapes func(number int) trees.Shape, a submodules.Algorithm) entry {
 	a.Name, a.Needs = name, []submodules.Restriction{submodules.NeedsRootFirst}
 	return entry{Algorithm: a, Lower: map[tasks.Collective]lowering{
 		tasks.Bcast: func(e *submodules.Emitter, c *submodules.Call) {
@@ -143,7 +135,7 @@ func rooted(name string, shapes func(number int) trees.Shape, a submodules.Algor
 
 // chain is the longest tree, and the way of a scan.
 func chain() entry {
-	a := rooted(submodules.Chain, func(int) trees.Shape { return trees.Chain }, submodules.Algorithm{
+	a := rootedEntry(submodules.Chain, func(int) trees.Shape { return trees.Chain }, submodules.Algorithm{
 		Doc: "each rank feeds the next; best when many segments fill it", Source: "ADAPT, HPDC 2018; coll/adapt pipeline", InTurn: true,
 		Traits: submodules.Traits{Traffic: submodules.Alike(submodules.ChainTree, submodules.Others, submodules.Neighbours, tasks.Bcast, tasks.Reduce, tasks.Prefix, tasks.Scan, tasks.Exscan)},
 	})
@@ -153,22 +145,22 @@ func chain() entry {
 
 // linear is the flattest tree.
 func linear() entry {
-	a := rooted(submodules.Linear, trees.Linears, submodules.Algorithm{
+	a := rootedEntry(submodules.Linear, trees.Linears, submodules.Algorithm{
 		Doc: "the root feeds all, up to 32 of them directly", Source: "coll/adapt linear",
 		Number: submodules.Number{Meaning: "ranks that each feeds in a bcast, reduce or prefix", Usual: trees.MaxFan},
 		Traits: treeTraits(submodules.FanTree, submodules.Others, submodules.Others),
 	})
 	a.Lower[tasks.Gather], a.Lower[tasks.Scatter], a.Lower[tasks.Allgather] = linearGather, linearScatter, linearAllgather
 	a.Lower[tasks.Alltoall], a.Lower[tasks.Neighbors] = linearAlltoall, linearAlltoall
-	maps.Copy(a.Traffic, submodules.Alike(submodules.StarTree, submodules.Others, submodules.Others, tasks.Gather, tasks.Scatter))
-	maps.Copy(a.Traffic, submodules.Alike(submodules.AllAtOnce, submodules.Others, submodules.Others, tasks.Allgather))
+	a.Traffic.And(submodules.StarTree, submodules.Others, submodules.Others, tasks.Gather, tasks.Scatter).
+		And(submodules.AllAtOnce, submodules.Others, submodules.Others, tasks.Allgather)
 	for _, op := range []tasks.Collective{tasks.Alltoall, tasks.Neighbors} {
 		a.Traffic[op] = submodules.Traffic{Schedule: submodules.AllAtOnce, Partners: submodules.Others, AtOnce: maxPartners}
 	}
 	return a
 }
 
-// listed is what Algorithms returns. Searches ask for it often.
+// listed is the result of Algorithms. Searches ask for it often.
 var listed = list()
 
 // Algorithms lists them.

@@ -1,58 +1,38 @@
 package adapt
 
-import (
-	"github.com/tierflow/tierflow/submodules"
-)
+import "github.com/tierflow/tierflow/submodules"
 
 // linearGather: all send to the leader at once.
 func linearGather(e *submodules.Emitter, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
-		up := outlet{to: c.Group.Lead()}
-		for _, s := range c.Held {
-			up.send(e, s, submodules.None)
-		}
+		sendAll(e, c.Group.Lead(), c.Held)
 		return
 	}
 	c.Keep(e)
 	for i, r := range c.Others() {
-		in := inlet{from: r}
-		for _, s := range c.Parts[i] {
-			in.used(in.recv(e, s, submodules.None))
-		}
+		recvAll(e, r, c.Parts[i])
 	}
 }
 
 // linearScatter: the leader sends to all at once.
 func linearScatter(e *submodules.Emitter, c *submodules.Call) {
 	if c.Me != c.Group.Leader {
-		in := inlet{from: c.Group.Lead()}
-		for _, s := range c.Held {
-			in.used(in.recv(e, s, submodules.None))
-		}
+		recvAll(e, c.Group.Lead(), c.Held)
 		return
 	}
 	c.Keep(e)
 	for i, r := range c.Others() {
-		out := outlet{to: r}
-		for _, s := range c.Parts[i] {
-			out.send(e, s, submodules.None)
-		}
+		sendAll(e, r, c.Parts[i])
 	}
 }
 
-// linearAllgather: all send to all at once, each to the ranks behind it first, so
-// that not all begin with the same one.
+// linearAllgather: all send to all at once, each to the ranks behind it first: so not all begin
+// with the same one.
 func linearAllgather(e *submodules.Emitter, c *submodules.Call) {
 	c.Keep(e)
-	n := len(c.Group.Ranks)
-	for distance := 1; distance < n; distance++ {
-		to, from := (c.Me+distance)%n, (c.Me-distance+n)%n
-		out, in := outlet{to: c.Group.Ranks[to]}, inlet{from: c.Group.Ranks[from]}
-		for _, s := range c.Held {
-			out.send(e, s, submodules.None)
-		}
-		for _, s := range c.Parts[from] {
-			in.used(in.recv(e, s, submodules.None))
-		}
+	for distance := 1; distance < len(c.Group.Ranks); distance++ {
+		to, from := c.Member(c.Me+distance), c.Member(c.Me-distance)
+		sendAll(e, c.Group.Ranks[to], c.Held)
+		recvAll(e, c.Group.Ranks[from], c.Parts[from])
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// maxPartners bounds the ranks of other nodes, and those of its own, that a rank exchanges
-// with at once in an alltoall: memory and posted receives don't grow with the ranks.
+// maxPartners bounds a rank's partners at one time in an alltoall, among the ranks of other
+// nodes and among those of its own: memory and posted receives don't grow with the ranks.
 const maxPartners = 16
 
-// linearAlltoall: all exchange with all, those of other nodes first: the wire is slower.
-// All take their partners in the order of a tournament's rounds. So what is to be sent to
-// a partner is waited for only by those whose own turn it is: nothing waits in a circle.
+// linearAlltoall: all exchange with all, first with the ranks of other nodes: the wire is
+// slower. All take their partners in the order of a tournament's rounds. So a partner's messages
+// are waited for only by ranks whose own turn it is: nothing waits in a circle.
 //
 //	time →      0      1      2      3
 //	partner 0   ↔……
@@ -39,7 +39,7 @@ type exchanges struct {
 	e          *submodules.Emitter
 	c          *submodules.Call
 	sent, came [maxPartners]dag.ID
-	rooms      [maxPartners]tasks.Span // where what comes waits, if it can't go to its place
+	rooms      [maxPartners]tasks.Span // for arriving data that can't go to its place
 	n          int                     // so far
 }
 
@@ -53,33 +53,36 @@ func (x *exchanges) with(member int) {
 		maySend, mayReceive = x.sent[turn], x.came[turn]
 	}
 	x.n++
-	to := x.c.Group.Ranks[member]
-	goes := x.c.Outgoing(x.e, member, maySend)
-	comes := x.c.Incoming(member, func(n int64) tasks.Span { return x.room(turn, n) })
-	gate := x.e.Join(maySend, goes.Packed)
-	var sent, done []dag.ID
-	out := outlet{to: to}
-	for _, s := range goes.Messages {
-		sent = append(sent, out.send(x.e, s, gate))
-	}
-	in := inlet{from: to}
-	for _, s := range comes.Messages {
-		step := in.recv(x.e, s, mayReceive)
-		in.used(step)
-		done = append(done, step)
-	}
-	if x.c.IsOver(member) {
-		done = append(done, sent...)
-	}
-	x.sent[turn], x.came[turn] = x.e.Join(append(sent, maySend)...), comes.Settle(x.e, append(done, mayReceive)...)
+	sent, came, comes := swap(x.e, x.c, member, maySend, mayReceive, &x.rooms[turn])
+	x.sent[turn], x.came[turn] = x.e.Join(append(sent, maySend)...), comes.Settle(x.e, append(came, mayReceive)...)
 }
 
-// room is the memory of a turn, at least n bytes.
-func (x *exchanges) room(turn int, n int64) tasks.Span {
-	if x.rooms[turn].Len < n {
-		x.rooms[turn] = x.e.Scratch(n)
+// swap exchanges messages with a member, each way after a step. It returns the sends, and the
+// steps before the arriving data can be settled. Data that can't be received in its place waits
+// in room, made larger if need be.
+func swap(e *submodules.Emitter, c *submodules.Call, member int, maySend, mayReceive dag.ID, room *tasks.Span) (sent, came []dag.ID, comes submodules.Parcel) {
+	peer := c.Group.Ranks[member]
+	goes := c.Outgoing(e, member, maySend)
+	comes = c.Incoming(member, func(n int64) tasks.Span {
+		if room.Len < n {
+			*room = e.Scratch(n)
+		}
+		return room.Cut(0, n)
+	})
+	out, gate := outlet{to: peer}, e.Join(maySend, goes.Packed)
+	for _, s := range goes.Messages {
+		sent = append(sent, out.send(e, s, gate))
 	}
-	return x.rooms[turn].Cut(0, n)
+	in := inlet{from: peer}
+	for _, s := range comes.Messages {
+		step := in.recv(e, s, mayReceive)
+		in.noteUse(step)
+		came = append(came, step)
+	}
+	if c.IsOver(member) {
+		came = append(came, sent...)
+	}
+	return sent, came, comes
 }
 
 // pairwiseAlltoall: long messages go to one partner after the other, in the order of a
@@ -99,39 +102,16 @@ func pairwiseAlltoall(e *submodules.Emitter, c *submodules.Call) {
 		if member < 0 || len(c.Out[member])+len(c.In[member]) == 0 {
 			continue
 		}
-		to := c.Group.Ranks[member]
 		maySend, mayReceive := submodules.None, submodules.None
-		longOut, longIn := length(c.Out[member]) > c.Eager, length(c.In[member]) > c.Eager
+		longOut, longIn := tasks.TotalLen(c.Out[member]) > c.Eager, tasks.TotalLen(c.In[member]) > c.Eager
 		if longOut {
 			maySend = last
 		}
+		in := new(tasks.Span) // a short message waits for nobody, so it has memory of its own
 		if longIn {
-			mayReceive = last
+			mayReceive, in = last, &room
 		}
-		goes := c.Outgoing(e, member, maySend)
-		comes := c.Incoming(member, func(n int64) tasks.Span {
-			if !longIn {
-				return e.Scratch(n)
-			}
-			if room.Len < n {
-				room = e.Scratch(n)
-			}
-			return room.Cut(0, n)
-		})
-		out, in := outlet{to: to}, inlet{from: to}
-		gate := e.Join(maySend, goes.Packed)
-		var sent, came []dag.ID
-		for _, s := range goes.Messages {
-			sent = append(sent, out.send(e, s, gate))
-		}
-		for _, s := range comes.Messages {
-			step := in.recv(e, s, mayReceive)
-			in.used(step)
-			came = append(came, step)
-		}
-		if c.IsOver(member) {
-			came = append(came, sent...)
-		}
+		sent, came, comes := swap(e, c, member, maySend, mayReceive, in)
 		done := comes.Settle(e, append(came, mayReceive)...)
 		after := []dag.ID{last}
 		if longOut {
@@ -143,11 +123,4 @@ func pairwiseAlltoall(e *submodules.Emitter, c *submodules.Call) {
 		last = e.Join(after...)
 	}
 	c.KeepOwn(e)
-}
-
-func length(spans []tasks.Span) (n int64) {
-	for _, s := range spans {
-		n += s.Len
-	}
-	return n
 }

@@ -6,10 +6,10 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// directReduceScatter: all send all their parts straight away, each to the ranks behind it first.
-// A rank keeps what comes, and combines it along the tree that [tasks.Split] describes, as soon as
-// both sides of a branch are there. So the order of arrival doesn't matter, and the bytes are those
-// of a ring.
+// directReduceScatter: all send all their parts straight away, each to the ranks behind it
+// first. A rank keeps the arriving parts, and combines them along the tree of [tasks.Split], as
+// soon as both sides of a branch are there. So the order of arrival doesn't matter, and the
+// bytes are those of a ring.
 //
 //	n = 4, rank 2    part 2 of 0  ─┐
 //	                           1  ─┴─┐
@@ -26,7 +26,7 @@ func directReduceScatter(e *submodules.Emitter, c *submodules.Call) {
 		mine := p < len(c.Held)
 		got := make([]operand, n) // by member
 		for distance := 1; distance < n; distance++ {
-			to, from := (c.Me+distance)%n, (c.Me-distance+n)%n
+			to, from := c.Member(c.Me+distance), c.Member(c.Me-distance)
 			if p < len(c.Parts[to]) {
 				out[to].send(e, c.Parts[to][p], submodules.None)
 			}
@@ -42,19 +42,19 @@ func directReduceScatter(e *submodules.Emitter, c *submodules.Call) {
 		done := combineInOrder(e, got, &c.Held[p]).step
 		e.Ready(done)
 		for from := range in {
-			in[from].used(done)
+			in[from].noteUse(done)
 		}
 	}
 }
 
-// operand is bytes that are there after a step; those in scratch may be overwritten.
+// operand is bytes that are there after a step. Those in scratch may be overwritten.
 type operand struct {
 	at      tasks.Span
 	step    dag.ID
 	scratch bool
 }
 
-// combineInOrder combines operands from members that follow each other, into dst if that isn't nil.
+// combineInOrder combines operands of successive members, into dst if it isn't nil.
 func combineInOrder(e *submodules.Emitter, all []operand, dst *tasks.Span) operand {
 	if len(all) == 1 {
 		return all[0]

@@ -16,38 +16,27 @@ const (
 	MaxSends    = 2 // per child of a bcast, to the parent of a reduction
 )
 
-// window is the last few steps of a kind; what comes next waits for the one that
-// is size steps back.
-type window struct {
-	last [max(MaxReceives, MaxSends)]dag.ID
-	n    int
-}
-
-func (w *window) before(size int) dag.ID {
-	if w.n < size {
-		return submodules.None
-	}
-	return w.last[w.n%size]
-}
-
-func (w *window) put(size int, step dag.ID) {
-	w.last[w.n%size] = step
-	w.n++
-}
-
-// outlet is the inner segments that go to one rank.
+// outlet is the inner segments to one rank.
 //
 //	send 0    send 2     …
 //	   send 1    send 3
 type outlet struct {
 	to   levels.Rank
-	sent window
+	sent submodules.Window
 }
 
 func (o *outlet) send(e *submodules.Emitter, src tasks.Span, after dag.ID) dag.ID {
-	step := e.Send(o.to, src, after, o.sent.before(MaxSends))
-	o.sent.put(MaxSends, step)
+	step := e.Send(o.to, src, after, o.sent.Before(MaxSends))
+	o.sent.Put(MaxSends, step)
 	return step
+}
+
+// sendAll sends spans to a rank, each in a message.
+func sendAll(e *submodules.Emitter, to levels.Rank, spans []tasks.Span) {
+	out := outlet{to: to}
+	for _, s := range spans {
+		out.send(e, s, submodules.None)
+	}
 }
 
 func outlets(to []levels.Rank) []outlet {
@@ -58,28 +47,35 @@ func outlets(to []levels.Rank) []outlet {
 	return all
 }
 
-// inlet is the inner segments that come from one rank. Whoever takes one says
-// with used when its place is free again.
+// inlet is the inner segments from one rank. Whoever takes one calls used with the step that
+// frees its place.
 type inlet struct {
 	from levels.Rank
-	done window
+	done submodules.Window
 	buf  [MaxReceives]tasks.Span
 }
 
 func (in *inlet) recv(e *submodules.Emitter, dst tasks.Span, after dag.ID) dag.ID {
-	return e.Recv(in.from, dst, after, in.done.before(MaxReceives))
+	return e.Recv(in.from, dst, after, in.done.Before(MaxReceives))
 }
 
-func (in *inlet) used(step dag.ID) { in.done.put(MaxReceives, step) }
+func (in *inlet) noteUse(step dag.ID) { in.done.Put(MaxReceives, step) }
 
-// room is where the next segment goes, of up to most bytes: the first ones make the
-// places for all.
+// room is the next segment's place, of up to most bytes: the first ones make the places for all.
 func (in *inlet) room(e *submodules.Emitter, most int64) tasks.Span {
-	buf := &in.buf[in.done.n%MaxReceives]
+	buf := &in.buf[in.done.Turn(MaxReceives)]
 	if buf.Region == 0 {
 		*buf = e.Scratch(most)
 	}
 	return *buf
+}
+
+// recvAll receives spans from a rank, each in a message.
+func recvAll(e *submodules.Emitter, from levels.Rank, spans []tasks.Span) {
+	in := inlet{from: from}
+	for _, s := range spans {
+		in.noteUse(in.recv(e, s, submodules.None))
+	}
 }
 
 func inlets(from []levels.Rank) []inlet {

@@ -9,25 +9,20 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/adapt"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // program compiles one task of eight ranks, led by rank 2, in pieces of 64 bytes.
 func program(t *testing.T, op tasks.Collective, algorithm string, rank levels.Rank, pieces int64) *submodules.Program {
 	t.Helper()
-	topo, err := levels.Parse("8")
-	if err != nil {
-		t.Fatal(err)
-	}
+	topo := tasktest.Topology(t, "8")
 	shape := "flat"
 	r := tasks.Request{Coll: op, Root: 2, Type: tasks.Uint8, Count: 64 * pieces, Op: tasks.Sum}
 	if op == tasks.Allreduce {
 		shape = "ar"
 		r.Count *= 8 // each rank's shard has as many pieces
 	}
-	p, err := tasks.ParsePlan("shape=" + shape + ",fs=all,w=1,s=adapt/" + algorithm + "/64")
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := tasktest.Plan(t, "shape="+shape+",fs=all,w=1,s=adapt/"+algorithm+"/64")
 	prog, err := submodules.CompileFor(r, topo.Flat(2), p, rank, submodules.Registry{adapt.Adapt{}})
 	if err != nil {
 		t.Fatal(err)

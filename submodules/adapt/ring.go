@@ -18,18 +18,11 @@ type circle struct {
 
 func newCircle(e *submodules.Emitter, c *submodules.Call) *circle {
 	o := &circle{e: e, c: c}
-	o.in.from, o.out.to = c.Group.Ranks[o.member(-1)], c.Group.Ranks[o.member(1)]
+	o.in.from, o.out.to = c.Group.Ranks[c.Member(c.Me-1)], c.Group.Ranks[c.Member(c.Me+1)]
 	return o
 }
 
-// member is the index of the rank so many places behind this one.
-func (o *circle) member(behind int) int {
-	n := len(o.c.Group.Ranks)
-	return ((o.c.Me+behind)%n + n) % n
-}
-
-// ringAllgather: what comes from the rank before goes on to the next as soon as it
-// is there, piece by piece.
+// ringAllgather: a piece from the rank before goes on to the next as soon as it is there.
 //
 //	time →   0     1     2     3
 //	part me  send
@@ -55,7 +48,7 @@ func ringAllgather(e *submodules.Emitter, c *submodules.Call) {
 func (o *circle) pass(parts [][]tasks.Span, p int, read []dag.ID) {
 	n := len(o.c.Group.Ranks)
 	for i := 1; i < n; i++ {
-		from := o.member(-i)
+		from := o.c.Member(o.c.Me - i)
 		if p >= len(parts[from]) {
 			continue
 		}
@@ -64,7 +57,7 @@ func (o *circle) pass(parts [][]tasks.Span, p int, read []dag.ID) {
 			after = read[from]
 		}
 		got := o.in.recv(o.e, parts[from][p], after)
-		o.in.used(got)
+		o.in.noteUse(got)
 		o.e.Ready(got)
 		if i < n-1 {
 			o.out.send(o.e, parts[from][p], got)
@@ -91,15 +84,14 @@ func ringReduceScatter(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// sum sends piece p of all parts around and returns the step after which this
-// rank's own is complete in held, and those after which its other parts have been
-// read.
+// sum sends piece p of all parts around. After the step done this rank's own is complete in
+// held; read are the steps that read its other parts.
 func (o *circle) sum(parts [][]tasks.Span, held []tasks.Span, p int, room int64) (done dag.ID, read []dag.ID) {
 	n := len(o.c.Group.Ranks)
 	read = make([]dag.ID, n)
 	done = submodules.None
 	for i := 1; i <= n; i++ {
-		from := o.member(-i)
+		from := o.c.Member(o.c.Me - i)
 		if p >= len(parts[from]) {
 			read[from] = submodules.None
 			continue
@@ -113,12 +105,12 @@ func (o *circle) sum(parts [][]tasks.Span, held []tasks.Span, p int, room int64)
 		got := o.in.recv(o.e, buf, submodules.None)
 		if i == n {
 			done = o.e.Reduce(held[p], buf, own, got)
-			o.in.used(done)
+			o.in.noteUse(done)
 			read[from] = done
 			continue
 		}
 		read[from] = o.e.Reduce(buf, buf, own, got)
-		o.in.used(o.out.send(o.e, buf, read[from]))
+		o.in.noteUse(o.out.send(o.e, buf, read[from]))
 	}
 	return done, read
 }
@@ -147,21 +139,20 @@ func ringAllreduce(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// laps sends a message without bytes around the ring, from the first rank, twice: on the
-// first lap it hears that each rank has come, on the second it tells each.
+// laps sends a message without bytes around the ring, from the first rank, twice: after the
+// first lap the first rank knows that all have come, and the second one tells them.
 //
 //	n = 3   lap 1   0→1 1→2 2→0
 //	        lap 2   0→1 1→2
 func laps(e *submodules.Emitter, c *submodules.Call) {
-	n := len(c.Group.Ranks)
-	next, last := c.Group.Ranks[(c.Me+1)%n], c.Group.Ranks[(c.Me+n-1)%n]
-	heard := submodules.None
+	next, last := c.Group.Ranks[c.Member(c.Me+1)], c.Group.Ranks[c.Member(c.Me-1)]
+	told := submodules.None
 	if c.Me != 0 {
-		heard = e.Recv(last, c.Dst)
+		told = e.Recv(last, c.Dst)
 	}
-	heard = e.Recv(last, c.Dst, e.Send(next, c.Src, heard))
-	if c.Me != n-1 {
-		e.Send(next, c.Dst, heard)
+	told = e.Recv(last, c.Dst, e.Send(next, c.Src, told))
+	if !c.IsLast() {
+		e.Send(next, c.Dst, told)
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// chainScan: each rank adds its data to what comes from the one before, and sends the sum
-// on, piece by piece.
+// chainScan: each rank adds its data to the sum from the one before, and sends the result on,
+// piece by piece.
 //
 //	time →   0     1     2     3     4
 //	inner 0  recv  add   send
@@ -19,12 +19,7 @@ func chainScan(e *submodules.Emitter, c *submodules.Call) {
 		return
 	}
 	l := link{c: c}
-	if c.Me > 0 {
-		l.in.from = c.Group.Ranks[c.Me-1]
-	}
-	if !c.IsLast() {
-		l.out.to = c.Group.Ranks[c.Me+1]
-	}
+	l.in.from, l.out.to = c.Group.Ranks[c.Member(c.Me-1)], c.Group.Ranks[c.Member(c.Me+1)]
 	for off, n := range c.Pieces() {
 		if c.Me == 0 {
 			l.begin(e, off, n)
@@ -39,7 +34,7 @@ type link struct {
 	c    *submodules.Call
 	in   inlet
 	out  outlet
-	sums [MaxSends]tasks.Span // those that nobody wants here, until they are sent
+	sums [MaxSends]tasks.Span // those that this rank only sends on, until they are sent
 }
 
 // begin sends the first rank's piece on.
@@ -51,7 +46,7 @@ func (l *link) begin(e *submodules.Emitter, off, n int64) {
 	l.out.send(e, src, submodules.None)
 }
 
-// pass adds this rank's piece to what comes before it.
+// pass adds this rank's piece to the sum of the ranks before it.
 func (l *link) pass(e *submodules.Emitter, off, n int64) {
 	src, below, through := l.c.Src.Cut(off, n), l.c.Scan.Below.Cut(off, n), l.c.Scan.Through.Cut(off, n)
 	before := below
@@ -61,13 +56,13 @@ func (l *link) pass(e *submodules.Emitter, off, n int64) {
 	last := l.in.recv(e, before, submodules.None)
 	switch {
 	case through.Region != 0 || l.c.IsLast():
-	case src.Region == tasks.Scratch: // a total, which nobody needs any more
+	case src.Region == tasks.Scratch: // a total that nobody needs any more
 		through = src
 	default:
 		through = l.room(e, n)
 	}
 	if through.Region != 0 {
-		last = e.Reduce(through, before, src, last, l.out.sent.before(MaxSends))
+		last = e.Reduce(through, before, src, last, l.out.sent.Before(MaxSends))
 	}
 	if !l.c.IsLast() {
 		l.out.send(e, through, last)
@@ -75,21 +70,21 @@ func (l *link) pass(e *submodules.Emitter, off, n int64) {
 	if below.Region != 0 && before != below {
 		last = e.Copy(below, before, last)
 	}
-	l.in.used(last)
+	l.in.noteUse(last)
 	e.Ready(last)
 }
 
-// room is where the next sum waits to be sent.
+// room is the place of the next sum to be sent.
 func (l *link) room(e *submodules.Emitter, n int64) tasks.Span {
-	sum := &l.sums[l.out.sent.n%MaxSends]
+	sum := &l.sums[l.out.sent.Turn(MaxSends)]
 	if sum.Region == 0 {
 		*sum = e.Scratch(n)
 	}
 	return sum.Cut(0, n)
 }
 
-// prefix sends the leader's prefix down a tree, piece by piece; each rank puts it before
-// what it has.
+// prefix sends the leader's prefix down a tree, piece by piece; each rank puts it before its own
+// values.
 //
 //	time →   0     1          2          3
 //	inner 0  recv  send  add
@@ -114,7 +109,7 @@ func prefix(shape trees.Shape) lowering {
 			}
 			put := c.Precede(e, data, off, n, got)
 			if near.parent != nobody {
-				in.used(e.Join(append(append(used, put...), got)...))
+				in.noteUse(e.Join(append(append(used, put...), got)...))
 				put = append(put, got)
 			}
 			e.Ready(put...)

@@ -10,28 +10,27 @@ const nobody levels.Rank = -1
 
 // seats give a group's ranks their places in a tree, in a circle from first on.
 type seats struct {
-	ranks []levels.Rank
+	c     *submodules.Call
 	first int // index of the rank at place 0
 	me, n int // place of this rank, number of places
 }
 
 func seatsFrom(first int, c *submodules.Call) seats {
-	n := len(c.Group.Ranks)
-	return seats{c.Group.Ranks, first, (c.Me - first + n) % n, n}
+	return seats{c, first, c.Member(c.Me - first), len(c.Group.Ranks)}
 }
 
 func (s seats) rank(place int) levels.Rank {
 	if place < 0 {
 		return nobody
 	}
-	return s.ranks[(place+s.first)%s.n]
+	return s.c.Group.Ranks[s.c.Member(place+s.first)]
 }
 
-// neighbours are the ranks that one rank of a tree talks to.
+// neighbours are the ranks around one rank of a tree.
 type neighbours struct {
 	parent   levels.Rank
-	children []levels.Rank // in the order in which they are served
-	back     levels.Rank   // who returns a reduction's result to a leader that isn't the root
+	children []levels.Rank // in the order of service
+	back     levels.Rank   // for a leader elsewhere in the tree: the root, to return a reduction's result
 }
 
 func (s seats) neighbours(parent int, children []int) neighbours {
@@ -55,7 +54,7 @@ func bcast(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 		data, got := c.Dst.Cut(off, n), submodules.None
 		if near.parent != nobody {
 			got = in.recv(e, data, submodules.None)
-			in.used(got)
+			in.noteUse(got)
 			e.Ready(got)
 		}
 		for i := range out {
@@ -67,9 +66,8 @@ func bcast(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 	}
 }
 
-// reduce: each inner segment is received from all children at once, combined in
-// the order given, and sent to the parent. Those of lower ranks come in on the
-// left of what is there.
+// reduce: each inner segment is received from all children at once, combined in the order given,
+// and sent to the parent. Those of lower ranks come in on the left of the sum.
 //
 //	time →   0     1       2       3
 //	inner 0  recv… reduce… send
@@ -87,7 +85,7 @@ func reduce(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 				a, b = from, sum
 			}
 			last = e.Reduce(dst, a, b, last, got)
-			in[i].used(last)
+			in[i].noteUse(last)
 			sum = dst
 		}
 		if near.parent != nobody {
@@ -96,7 +94,7 @@ func reduce(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 			e.Copy(dst, sum)
 		}
 		if near.back != nobody {
-			back.used(back.recv(e, dst, last))
+			back.noteUse(back.recv(e, dst, last))
 		}
 	}
 }
