@@ -13,12 +13,12 @@ type exchange struct {
 	e    *submodules.Emitter
 	c    *submodules.Call
 	g    graph
-	gate dag.ID   // what the open round waits for
+	gate dag.ID   // the end of the round before
 	open []dag.ID // its steps
 }
 
-// allreduce is a reduce-scatter of shards and an allgather. Shards that lie together go
-// together. In the first round a rank is done with half of the shards, rounded down.
+// allreduce is a reduce-scatter of shards and an allgather. Neighbouring shards go together. In
+// the first round a rank is done with half of the shards, rounded down.
 //
 //	n = 5      rank 0 sends            and adds
 //	round 0    shards 1, 2 to 2        shards 4, 0 from 3
@@ -58,7 +58,7 @@ func (x *exchange) halve() {
 		}
 		mine, dst, at := x.shards(sum, c.Me, k), x.shards(c.Dst, c.Me, k), int64(0)
 		if room.Region == 0 { // no later round has more
-			room = x.e.Scratch(total(mine))
+			room = x.e.Scratch(tasks.TotalLen(mine))
 		}
 		for i, s := range mine {
 			in := room.Cut(at, s.Len)
@@ -77,8 +77,8 @@ func (x *exchange) halve() {
 	}
 }
 
-// keepOdd adds copying the one shard that is neither sent nor added to in the first round
-// between an odd number of ranks.
+// keepOdd adds copying one shard in the first round between an odd number of ranks: it is
+// neither sent nor added to.
 func (x *exchange) keepOdd() {
 	n := x.g.n
 	if n%2 == 0 || x.c.Src == x.c.Dst {
@@ -103,8 +103,8 @@ func (x *exchange) signal() {
 	}
 }
 
-// shards are the shards of a vector that a rank shares in a round of the allgather, as
-// messages: its own and those before it, as many as the one that gets them lacks.
+// shards are a rank's shards of a vector in a round of the allgather, as messages: its own and
+// those before it, as many as the receiver lacks.
 func (x *exchange) shards(s tasks.Span, rank, k int) (all []tasks.Span) {
 	n := x.g.n
 	first := rank - (x.g.skips[k+1] - x.g.skips[k]) + 1
@@ -138,11 +138,4 @@ func (x *exchange) end() {
 	if len(x.open) > 0 {
 		x.gate, x.open = x.e.Join(x.open...), x.open[:0]
 	}
-}
-
-func total(all []tasks.Span) (n int64) {
-	for _, s := range all {
-		n += s.Len
-	}
-	return n
 }

@@ -1,21 +1,20 @@
-// Package circulant lowers tasks to schedules on circulant graphs, which are
-// round-optimal for any number of ranks and any root: n ranks have m blocks after
-// m-1+⌈log2 n⌉ rounds, in each of which a rank sends and receives at most one. A
-// chain takes m-1+n-1 rounds, a binomial tree m⌈log2 n⌉.
+// Package circulant lowers tasks to schedules on circulant graphs. They are round-optimal for
+// any number of ranks and any root: n ranks have m blocks after m-1+⌈log2 n⌉ rounds, and in each
+// of them a rank sends and receives at most one. A chain takes m-1+n-1 rounds, a binomial tree
+// m⌈log2 n⌉.
 //
-// The graph and its schedules are those of J. L. Träff: (Poly)Logarithmic Time
-// Construction of Round-optimal n-Block Broadcast Schedules, CLUSTER 2022
-// (arXiv:2205.10072), Round-optimal n-Block Broadcast Schedules in Logarithmic Time, 2023
-// (arXiv:2312.11236), and Optimal Broadcast Schedules in Logarithmic Time with Applications
-// to Broadcast, All-Broadcast, Reduction and All-Reduction, 2024 (arXiv:2407.18004). Of parts
-// that are one block each, and of an allreduce, the schedules are those of Optimal,
-// Non-pipelined Reduce-scatter and Allreduce Algorithms, 2024 (arXiv:2410.14234).
+// The graph and its schedules are those of J. L. Träff: (Poly)Logarithmic Time Construction of
+// Round-optimal n-Block Broadcast Schedules, CLUSTER 2022 (arXiv:2205.10072), Round-optimal
+// n-Block Broadcast Schedules in Logarithmic Time, 2023 (arXiv:2312.11236), and Optimal
+// Broadcast Schedules in Logarithmic Time with Applications to Broadcast, All-Broadcast,
+// Reduction and All-Reduction, 2024 (arXiv:2407.18004). The schedules of an allreduce, and of
+// parts of one block each, are those of Optimal, Non-pipelined Reduce-scatter and Allreduce
+// Algorithms, 2024 (arXiv:2410.14234).
 //
-// Blocks are the inner segments of a message or of a member's part: circulant/blocks/8KiB.
-// An allreduce takes 2⌈log2 n⌉ rounds and cuts its messages by them. Steps wait for
-// the blocks that they need and, as in adapt, for earlier ones of the same kind, not
-// for rounds. It emits steps only. Every rank finds its own schedule from its place in
-// the group; nothing is exchanged for it.
+// Blocks are the inner segments of a message or of a member's part: circulant/blocks/8KiB. An
+// allreduce takes 2⌈log2 n⌉ rounds and cuts its messages by them. Steps wait for their blocks
+// and, as in adapt, for earlier ones of the same kind, not for rounds. It emits steps only.
+// Every rank finds its own schedule from its place in the group; nothing is exchanged for it.
 package circulant
 
 import (
@@ -31,12 +30,12 @@ var _ submodules.Submodule = Circulant{}
 // Name is the word in plans.
 func (Circulant) Name() string { return submodules.Circulant }
 
-// Doc says what it is.
+// Doc describes it.
 func (Circulant) Doc() string {
 	return "round-optimal schedules on circulant graphs over links (Träff, CLUSTER 2022, arXiv:2407.18004)"
 }
 
-// Reach says that it works over links of any kind.
+// Reach is any kind of link.
 func (Circulant) Reach() submodules.Reach { return submodules.Anywhere }
 
 // lowering emits one task.
@@ -51,13 +50,10 @@ var algorithms = submodules.Catalogue[lowering]{
 			Needs: []submodules.Restriction{submodules.NeedsCommutative},
 			// Blocks and frames together fill packets: a sixteenth less than powers of two.
 			Inners: []int64{2 << 10, 6 << 10, 10 << 10, 15 << 10, 30 << 10},
-			Traits: submodules.Traits{Ways: submodules.Doublings, Traffic: map[tasks.Collective]submodules.Traffic{
-				tasks.Bcast:         {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings, Partners: submodules.Doublings},
-				tasks.Reduce:        {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings, Partners: submodules.Doublings},
-				tasks.Allgather:     {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings},
-				tasks.ReduceScatter: {Schedule: submodules.CirculantGraph, Rounds: submodules.Doublings},
-				tasks.Allreduce:     {Schedule: submodules.CirculantGraph, Rounds: submodules.TwiceDoublings},
-			}},
+			Traits: submodules.Traits{Ways: submodules.Doublings, Traffic: submodules.
+				Alike(submodules.CirculantGraph, submodules.Doublings, submodules.Doublings, tasks.Bcast, tasks.Reduce).
+				And(submodules.CirculantGraph, submodules.Doublings, 0, tasks.Allgather, tasks.ReduceScatter).
+				And(submodules.CirculantGraph, submodules.TwiceDoublings, 0, tasks.Allreduce)},
 		},
 		Lower: map[tasks.Collective]lowering{
 			tasks.Bcast: bcast, tasks.Reduce: reduce,
@@ -66,7 +62,7 @@ var algorithms = submodules.Catalogue[lowering]{
 	},
 }
 
-// listed is what Algorithms returns. Decisions ask for it often.
+// listed is the result of Algorithms. Decisions ask for it often.
 var listed = algorithms.Algorithms()
 
 // Algorithms lists them.

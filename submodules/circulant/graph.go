@@ -9,11 +9,11 @@ package circulant
 type graph struct {
 	n     int
 	skips []int   // by round of a phase: half of the next one, rounded up; n at the end
-	found [][]int // by place: what inPhase found
+	memo  [][]int // by place: the results of inPhase
 }
 
 func newGraph(n int) graph {
-	g := graph{n: n, found: make([][]int, n)}
+	g := graph{n: n, memo: make([][]int, n)}
 	for skip := n; ; skip = (skip + 1) / 2 {
 		g.skips = append([]int{skip}, g.skips...)
 		if skip == 1 {
@@ -25,7 +25,7 @@ func newGraph(n int) graph {
 // phase is the number of rounds of a phase.
 func (g graph) phase() int { return len(g.skips) - 1 }
 
-// placeAhead is the place that v sends to in a round, behind the one that it hears from.
+// placeAhead is v's receiver in a round, placeBehind its sender.
 func (g graph) placeAhead(v, round int) int {
 	return (v + g.skips[round%g.phase()]) % g.n
 }
@@ -34,9 +34,9 @@ func (g graph) placeBehind(v, round int) int {
 	return (v - g.skips[round%g.phase()] + g.n) % g.n
 }
 
-// base is the number of the smallest of the skips that add up to v, larger ones being
-// taken first. It is the block that v hears in the first phase. Of place 0, which hears
-// none, it is the length of a phase.
+// base is the number of the smallest skip in v, written as a sum of skips with the larger ones
+// taken first. It is the block that v hears in the first phase; for place 0, which hears none,
+// the length of a phase.
 func (g graph) base(v int) int {
 	for k := g.phase() - 1; v > 0; k-- {
 		if v >= g.skips[k] {
@@ -48,7 +48,7 @@ func (g graph) base(v int) int {
 	return g.phase()
 }
 
-// turn is what a place does in one round.
+// turn is the work of a place in one round.
 type turn struct {
 	to, from int // places
 	out, in  int // blocks; none: nothing goes that way
@@ -57,33 +57,32 @@ type turn struct {
 // none in place of a block is no block.
 const none = -1
 
-// turns are the rounds in which a place of the graph takes part in broadcasting some
-// blocks from place 0: one less than blocks and rounds of a phase together. Each other
-// place hears every block once.
+// turns are the rounds of a place of the graph in broadcasting some blocks from place 0: one
+// less than blocks and rounds of a phase together. Each other place hears every block once.
 func (g graph) turns(v, blocks int) []turn {
 	all := make([]turn, g.phase()+blocks-1)
-	for i, block := range g.hears(v, blocks) {
+	for i, block := range g.arrivals(v, blocks) {
 		round := g.round(i, blocks)
 		all[i] = turn{to: g.placeAhead(v, round), from: g.placeBehind(v, round), out: none, in: block}
 	}
 	for round := range min(g.phase(), len(all)) {
-		heard := g.hears(g.placeAhead(v, g.round(round, blocks)), blocks)
+		theirs := g.arrivals(g.placeAhead(v, g.round(round, blocks)), blocks)
 		for i := round; i < len(all); i += g.phase() {
-			all[i].out = heard[i]
+			all[i].out = theirs[i]
 		}
 	}
 	return all
 }
 
-// round counts the rounds of a broadcast so that the last one ends a phase.
+// round counts the rounds of a broadcast such that the last one ends a phase.
 func (g graph) round(i, blocks int) int {
 	q := g.phase()
 	return i + (q-(blocks-1)%q)%q
 }
 
-// hears returns by round the block that a place hears. Who has the last block already
-// isn't told again: in the last rounds there would be later ones.
-func (g graph) hears(v, blocks int) []int {
+// arrivals returns by round the block that a place hears. A place with the last block isn't told
+// again: in the last rounds there would be later ones.
+func (g graph) arrivals(v, blocks int) []int {
 	all := make([]int, g.phase()+blocks-1)
 	if blocks == 1 { // as below, without a search: in a round the block comes as far as the next skip
 		for k := range all {
@@ -109,11 +108,11 @@ func (g graph) hears(v, blocks int) []int {
 	return all
 }
 
-// inPhase returns by round of a phase the block that a place hears: of the blocks that
-// the root sends out in this phase, from 0 on, or of those before, which are negative.
+// inPhase returns by round of a phase the block that a place hears: one of those that the root
+// sends out in this phase, from 0 on, or an earlier one, of a negative number.
 func (g graph) inPhase(v int) []int {
-	if g.found[v] != nil {
-		return g.found[v]
+	if g.memo[v] != nil {
+		return g.memo[v]
 	}
 	own := g.base(v)
 	s := search{graph: g, at: g.n + v, limit: 2 * g.n, left: make([]bool, g.phase()+1)}
@@ -121,52 +120,51 @@ func (g graph) inPhase(v int) []int {
 		s.left[block] = block != own
 	}
 	s.walk(0, g.phase())
-	for round, block := range s.heard {
-		if s.heard[round] = block - g.phase(); block == g.phase() {
-			s.heard[round] = own
+	for round, block := range s.arrivals {
+		if s.arrivals[round] = block - g.phase(); block == g.phase() {
+			s.arrivals[round] = own
 		}
 	}
-	g.found[v] = s.heard
-	return s.heard
+	g.memo[v] = s.arrivals
+	return s.arrivals
 }
 
-// search finds what a place hears in the rounds of a phase.
+// search finds the blocks that a place hears in the rounds of a phase.
 //
-// In each phase, a place hears one of the blocks that the root sends out in it: the
-// one numbered by its base. In all other rounds it hears a block of the phase before,
-// and the block of a round comes from a place between: not further on than the place
-// behind by the round's skip, but further on than by the next one, else it would have
-// come in another round. The search walks the ways from the root, by the largest skips
-// first, to the furthest such place whose base has not been heard. What is found for
-// later rounds lies further back.
+// In each phase, a place hears one of the blocks that the root sends out in it: the one numbered
+// by its base. In all other rounds it hears a block of the phase before. The block of a round
+// comes from a place between: not further on than the place behind by the round's skip, but
+// further on than by the next one, else it would have come in another round. The search walks
+// the ways from the root, by the largest skips first, to the furthest such place whose base has
+// not been heard. The places for later rounds lie further back.
 type search struct {
 	graph
-	at    int    // the place, a lap ahead of the root
-	limit int    // where the search for the last round ended
-	left  []bool // by block: not heard yet; the length of a phase stands for the place's own
-	heard []int  // by round
+	at       int    // the place, a lap ahead of the root
+	limit    int    // the place found for the round before
+	left     []bool // by block: not heard yet; the length of a phase stands for the place's own
+	arrivals []int  // by round
 }
 
-// walk goes on from a place by skips up to the one numbered most, until it has found
-// what is heard in all rounds or the place is too far on for the next one.
+// walk goes on from a place by skips up to the one numbered most, until it has found the blocks
+// of all rounds or the place is too far on for the next one.
 func (s *search) walk(from, most int) {
-	for block := most; block >= 0 && len(s.heard) < s.phase(); block-- {
+	for block := most; block >= 0 && len(s.arrivals) < s.phase(); block-- {
 		next := from + s.skips[block]
-		if !s.left[block] || next > s.back(0) || next >= s.limit {
+		if !s.left[block] || next > s.placeBack(0) || next >= s.limit {
 			continue
 		}
-		if next <= s.back(1) {
+		if next <= s.placeBack(1) {
 			s.walk(next, block)
 		}
-		if len(s.heard) == s.phase() || from > s.back(1) {
+		if len(s.arrivals) == s.phase() || from > s.placeBack(1) {
 			return
 		}
 		if s.left[block] {
 			s.left[block], s.limit = false, next
-			s.heard = append(s.heard, block)
+			s.arrivals = append(s.arrivals, block)
 		}
 	}
 }
 
-// back is the place behind by the skip of the next round, or of one later.
-func (s *search) back(later int) int { return s.at - s.skips[len(s.heard)+later] }
+// placeBack returns the place behind by the skip of the next round, or of one later.
+func (s *search) placeBack(later int) int { return s.at - s.skips[len(s.arrivals)+later] }

@@ -10,17 +10,17 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// MaxRounds is the number of rounds of a rank that are under way in an allgather or a
-// reduce-scatter: one arrives while the one before is used.
-const MaxRounds = 2
+// maxRounds is the number of a rank's rounds under way in an allgather or a reduce-scatter: one
+// arrives while the one before is used.
+const maxRounds = 2
 
-// jointBcasts is the broadcasts of all members' parts at once. They share their rounds:
-// in each of them a rank sends to one other what that lacks of all parts, block by
-// block. Broadcasts of fewer blocks begin later, and all end together.
+// jointBcasts is the broadcasts of all members' parts at once. They share their rounds: in each
+// of them a rank sends one other the blocks it lacks of all parts. Broadcasts of fewer blocks
+// begin later, and all end together.
 type jointBcasts struct {
 	e     *submodules.Emitter
 	c     *submodules.Call
-	turns [][]turn // by member whose part it is; none of an empty part
+	turns [][]turn // by owner of the part; none of an empty part
 	n     int      // rounds
 }
 
@@ -29,14 +29,14 @@ func newJointBcasts(e *submodules.Emitter, c *submodules.Call) *jointBcasts {
 	g := newGraph(len(c.Parts))
 	for i, part := range c.Parts {
 		if len(part) > 0 {
-			t.turns[i] = g.turns((c.Me-i+g.n)%g.n, len(part))
+			t.turns[i] = g.turns(c.Member(c.Me-i), len(part))
 			t.n = max(t.n, len(t.turns[i]))
 		}
 	}
 	return t
 }
 
-// in yields what this rank does in a round, by member whose part it is.
+// in yields this rank's turns of a round, by the owners of the parts.
 func (t *jointBcasts) in(round int) iter.Seq2[int, turn] {
 	return func(yield func(int, turn) bool) {
 		for i, turns := range t.turns {
@@ -49,10 +49,10 @@ func (t *jointBcasts) in(round int) iter.Seq2[int, turn] {
 
 // rank is a member's by its place in the broadcast of another's part.
 func (t *jointBcasts) rank(of, place int) levels.Rank {
-	return t.c.Group.Ranks[(of+place)%len(t.c.Parts)]
+	return t.c.Group.Ranks[t.c.Member(of+place)]
 }
 
-// allgather: in each round a rank gets from one other what it lacks. Parts of one block
+// allgather: in each round a rank gets its missing blocks from one other. Parts of one block
 // take ⌈log2 n⌉ rounds.
 //
 //	n = 5     rank 0 gets
@@ -67,10 +67,10 @@ func allgather(e *submodules.Emitter, c *submodules.Call) {
 	for round := range t.n {
 		for i, turn := range t.in(round) {
 			if turn.out != none {
-				sent.add(e.Send(t.rank(i, turn.to), c.Part(i)[turn.out], got[i][turn.out], sent.before(1)))
+				sent.add(e.Send(t.rank(i, turn.to), c.Part(i)[turn.out], got[i][turn.out], sent.gateBefore(1)))
 			}
 			if turn.in != none {
-				got[i][turn.in] = e.Recv(t.rank(i, turn.from), c.Parts[i][turn.in], received.before(MaxRounds))
+				got[i][turn.in] = e.Recv(t.rank(i, turn.from), c.Parts[i][turn.in], received.gateBefore(maxRounds))
 				received.add(got[i][turn.in])
 				e.Ready(got[i][turn.in])
 			}
@@ -80,29 +80,29 @@ func allgather(e *submodules.Emitter, c *submodules.Call) {
 	}
 }
 
-// reduceScatter is the allgather backwards: where a block came from, its sum goes. The
-// sum of a rank's own part is made where that is to lie.
+// reduceScatter is the allgather backwards: the sum of a block goes back where the block came
+// from. The sum of a rank's own part is made in its place.
 func reduceScatter(e *submodules.Emitter, c *submodules.Call) {
 	t := newJointBcasts(e, c)
 	made, data := t.perBlock(), make([][]tasks.Span, len(c.Parts))
 	for i, part := range c.Parts {
 		data[i] = slices.Clone(part)
 	}
-	var rooms [MaxRounds]rooms
+	var rooms [maxRounds]rooms
 	var sent, used gates
 	for round := t.n - 1; round >= 0; round-- {
-		room := &rooms[len(used.ended)%MaxRounds]
+		room := &rooms[len(used.ended)%maxRounds]
 		room.next = 0
 		for i, turn := range t.in(round) {
 			if turn.in != none {
-				sent.add(e.Send(t.rank(i, turn.from), data[i][turn.in], made[i][turn.in], sent.before(1)))
+				sent.add(e.Send(t.rank(i, turn.from), data[i][turn.in], made[i][turn.in], sent.gateBefore(1)))
 			}
 			if turn.out == none {
 				continue
 			}
 			sum, from := &data[i][turn.out], t.rank(i, turn.to)
 			in := room.take(e, sum.Len)
-			got := e.Recv(from, in, used.before(MaxRounds))
+			got := e.Recv(from, in, used.gateBefore(maxRounds))
 			dst, a, b := *sum, *sum, in
 			switch {
 			case i == c.Me:
@@ -131,14 +131,14 @@ func (t *jointBcasts) perBlock() [][]dag.ID {
 	return all
 }
 
-// gates are what later rounds wait for: all steps of a kind in a round.
+// gates are the steps that later rounds wait for: all of a kind in a round.
 type gates struct {
 	ended []dag.ID // by round with such steps
 	open  []dag.ID // of the round now
 }
 
-// before is the gate of some rounds back.
-func (g *gates) before(rounds int) dag.ID {
+// gateBefore returns the gate of some rounds back.
+func (g *gates) gateBefore(rounds int) dag.ID {
 	if len(g.ended) < rounds {
 		return submodules.None
 	}
@@ -154,7 +154,7 @@ func (g *gates) end(e *submodules.Emitter) {
 	}
 }
 
-// rooms are scratch for what comes in a round.
+// rooms are scratch for the arriving blocks of a round.
 type rooms struct {
 	spans []tasks.Span
 	next  int

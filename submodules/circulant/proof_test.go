@@ -9,7 +9,9 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/submodules/circulant"
+	"github.com/tierflow/tierflow/submodules/submoduletest"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 var proveAll = flag.Bool("circulant.all", false, "prove all operations for every number of ranks to 300, which takes ten minutes")
@@ -47,27 +49,13 @@ func requests(root levels.Rank) []tasks.Request {
 
 func prove(t *testing.T, n int, r tasks.Request) {
 	t.Helper()
-	reg := submodules.Registry{circulant.Circulant{}}
-	topo, err := levels.Parse(strconv.Itoa(n))
-	if err != nil {
-		t.Fatal(err)
-	}
 	shape := tasks.Flat
 	if r.Coll == tasks.Allreduce {
 		shape = tasks.AR
 	}
 	plan := tasks.Plan{Shape: shape, Segment: tasks.Whole, Window: 1}
 	plan = plan.Set("s", tasks.Choice{Submodule: submodules.Circulant, Algorithm: submodules.Blocks, Inner: 8})
-	h, err := tasks.Hierarchy(r, topo, plan)
-	if err != nil {
-		t.Fatal(err)
-	}
-	progs := make([]*submodules.Program, n)
-	for rank := range progs {
-		if progs[rank], err = submodules.CompileFor(r, h, plan, levels.Rank(rank), reg); err != nil {
-			t.Fatal(err)
-		}
-	}
+	progs := submoduletest.Compile(t, r, tasktest.Topology(t, strconv.Itoa(n)), plan, submodules.Registry{circulant.Circulant{}})
 	if _, err := check.Programs(progs); err != nil {
 		t.Errorf("%v on %d ranks: %v", r, n, err)
 	}
