@@ -8,12 +8,13 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// alltoall: each offers every other what that is to get, who copies it; or it sends that.
-// Each begins with the rank behind it, so that not all begin with the same one.
+// alltoall: each offers every other member its data to copy, or sends it. Each begins with the
+// rank behind it, so not all begin with the same one.
 //
 //	each   offer tell…  await… copy… notify…  await…    or   send… recv…
 //
-// In place, data that would be read where it lies is offered as a copy: arriving data overwrites it.
+// If the call is in place, data that would be read where it lies is offered as a copy: arriving
+// data overwrites it.
 func alltoall(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	if c.Alone(e) {
 		return
@@ -21,12 +22,12 @@ func alltoall(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	n := len(c.Group.Ranks)
 	given := make([]giving, n)
 	for distance := 1; distance < n; distance++ {
-		member := (c.Me + distance) % n
+		member := c.Member(c.Me + distance)
 		given[member] = giveMember(e, c, member, m)
 	}
 	c.KeepOwn(e)
 	for distance := 1; distance < n; distance++ {
-		member := (c.Me - distance + n) % n
+		member := c.Member(c.Me - distance)
 		free := submodules.None
 		if c.IsOver(member) {
 			free = given[member].free
@@ -35,18 +36,18 @@ func alltoall(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 	for member, r := range c.Others() {
 		for _, told := range given[member].told {
-			e.Await(r, told) // it has read that message
+			e.Await(r, told) // it has read the message
 		}
 	}
 }
 
-// giving is what a member gets.
+// giving is the data for a member.
 type giving struct {
-	told []dag.ID // the words of what is offered
-	free dag.ID   // the step after which its place is free
+	told []dag.ID // the words about offered data
+	free dag.ID   // its place is free after this step
 }
 
-// giveMember lets a member have what it is to get.
+// giveMember sends or offers a member its data.
 func giveMember(e *submodules.Emitter, c *submodules.Call, member int, m Medium) (g giving) {
 	outgoing := c.Outgoing
 	if c.IsOver(member) && m.Reads {
@@ -70,10 +71,10 @@ func giveMember(e *submodules.Emitter, c *submodules.Call, member int, m Medium)
 	return g
 }
 
-// takeMember copies what a member offers, or receives it. Its place is free after a step.
+// takeMember copies a member's offer, or receives it. Its place is free after a step.
 func takeMember(e *submodules.Emitter, c *submodules.Call, member int, m Medium, free dag.ID) {
 	in, places := stream{peer: c.Group.Ranks[member]}, c.Places(member)
-	if c.IsOver(member) && slices.ContainsFunc(places, func(all []tasks.Span) bool { return m.sends(length(all)) }) {
+	if c.IsOver(member) && slices.ContainsFunc(places, func(all []tasks.Span) bool { return m.sends(tasks.TotalLen(all)) }) {
 		comes := c.Incoming(member, e.Scratch)
 		var came []dag.ID
 		for _, s := range comes.Messages {
@@ -87,37 +88,20 @@ func takeMember(e *submodules.Emitter, c *submodules.Call, member int, m Medium,
 	}
 }
 
-// accept receives the next message, or reads it where it is offered, into places that are
-// free after a step. It returns the step after which it is there.
+// accept receives the next message, or reads it from the peer's memory, into places that are
+// free after a step. It returns the step that brings the last byte.
 func (s *stream) accept(e *submodules.Emitter, places []tasks.Span, m Medium, free dag.ID) dag.ID {
-	n := length(places)
-	var from tasks.Span
-	var told dag.ID
-	switch {
-	case m.sends(n) && len(places) == 1:
+	n := tasks.TotalLen(places)
+	if m.sends(n) && len(places) == 1 {
 		return s.recv(e, places[0])
-	case m.sends(n):
-		from, told = s.take(e, n)
-	default:
-		told = e.Await(s.peer)
-		from = submodules.Exposed(told, 0, n)
 	}
+	from, off := s.read(e, n, m), int64(0)
 	var copies []dag.ID
 	for _, to := range places {
-		copies = append(copies, e.Copy(to, tasks.Span{Region: from.Region, Ref: from.Ref, Off: from.Off, Len: to.Len}, told, free))
-		from.Off += to.Len
+		copies = append(copies, e.Copy(to, from.at.Cut(off, to.Len), from.ready, free))
+		off += to.Len
 	}
 	got := e.Join(copies...)
-	if m.sends(n) {
-		return s.used(got)
-	}
-	e.Notify(s.peer, tasks.Span{}, got)
+	s.done(e, n, m, got)
 	return got
-}
-
-func length(spans []tasks.Span) (n int64) {
-	for _, s := range spans {
-		n += s.Len
-	}
-	return n
 }

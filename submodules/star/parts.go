@@ -17,14 +17,14 @@ func gather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	if c.Me == c.Group.Leader {
 		c.Keep(e)
 		for i, r := range c.Others() {
-			take(e, r, c.Parts[i], m)
+			take(e, r, c.Parts[i], m, false)
 		}
 		return
 	}
 	give(e, lead, c.Held, m)
 }
 
-// allgather: all offer their parts to all, who copy them; or they send them.
+// allgather: all offer their parts to all, and copy those of the others; or they send them.
 //
 //	each   keep  offer tell…  await… copy… notify…  await…    or   send… recv…
 //
@@ -36,41 +36,28 @@ func allgather(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 	to, told := streams(c), make([]dag.ID, 0, len(c.Held))
 	for _, s := range c.Held {
-		if m.sends(s.Len) {
-			for i := range c.Others() {
-				to[i].send(e, s, submodules.None)
-			}
-			continue
+		if offered, _ := share(e, c, to, s, m); !m.sends(s.Len) {
+			told = append(told, offered.Step)
 		}
-		mine := m.Offer(e, s)
-		for _, r := range c.Others() {
-			mine.Tell(e, r)
-		}
-		told = append(told, mine.Step)
 	}
 	for i, r := range c.Others() {
-		if c.Full {
-			decline(e, r, c.Parts[i], m)
-		} else {
-			take(e, r, c.Parts[i], m)
-		}
+		take(e, r, c.Parts[i], m, c.Full)
 	}
 	for _, r := range c.Others() {
 		for _, step := range told {
-			e.Await(r, step) // it has read that piece
+			e.Await(r, step) // it has read the piece
 		}
 	}
 }
 
-// scatter: the leader offers each member its part, which copies it; or it sends the
-// part.
+// scatter: the leader offers each member its part to copy, or sends it.
 //
 //	leader   offer tell…          await…    or   send…
 //	member         await copy notify             recv…
 func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me != c.Group.Leader {
-		take(e, lead, c.Held, m)
+		take(e, lead, c.Held, m, false)
 		return
 	}
 	c.Keep(e)
@@ -79,8 +66,8 @@ func scatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// reduceScatter: all offer all parts to their owners, or send them, who combine them
-// in the order of ranks, straight from where they are.
+// reduceScatter: all offer all parts to their owners, or send them. Each owner combines them in
+// the order of ranks, straight from their memory.
 //
 //	each   offer tell…  await… reduce… notify…  await…    or   send… recv… reduce…
 func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
@@ -120,22 +107,6 @@ func reduceScatter(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// operand is one rank's piece of a combination, and the step that brings it.
-type operand struct {
-	at    tasks.Span
-	ready dag.ID
-}
-
-// operand is the next piece of a rank: where that offers it, or in scratch.
-func (s *stream) operand(e *submodules.Emitter, n int64, m Medium) operand {
-	if m.sends(n) {
-		at := e.Scratch(n)
-		return operand{at, s.recv(e, at)}
-	}
-	told := e.Await(s.peer)
-	return operand{submodules.Exposed(told, 0, n), told}
-}
-
 // operands are all ranks' pieces of this rank's part, by piece and member.
 func operands(e *submodules.Emitter, c *submodules.Call, m Medium) [][]operand {
 	in := make([][]operand, len(c.Held))
@@ -146,15 +117,19 @@ func operands(e *submodules.Emitter, c *submodules.Call, m Medium) [][]operand {
 	for i, r := range c.Others() {
 		from := stream{peer: r}
 		for j, s := range c.Held {
-			in[j][i] = from.operand(e, s.Len, m)
+			if m.sends(s.Len) {
+				at := e.Scratch(s.Len)
+				in[j][i] = operand{at, from.recv(e, at)}
+			} else {
+				in[j][i] = from.read(e, s.Len, m)
+			}
 		}
 	}
 	return in
 }
 
-// combine reduces operands in their order and returns the result. Partial results
-// go to scratch until the operand at from is in, and from then on to dst, which is
-// free after the steps named.
+// combine reduces operands in their order and returns the result. Partial results go to scratch
+// until the operand at from is in. From then on they go to dst, free after the steps named.
 func combine(e *submodules.Emitter, all []operand, dst tasks.Span, from int, free ...dag.ID) operand {
 	sum, to := all[0], dst
 	if from > 1 {
@@ -170,7 +145,7 @@ func combine(e *submodules.Emitter, all []operand, dst tasks.Span, from int, fre
 	return sum
 }
 
-// give offers a rank spans, each until that has copied it, or sends them.
+// give offers a rank spans, one after the other has been copied, or sends them.
 func give(e *submodules.Emitter, to levels.Rank, spans []tasks.Span, m Medium) {
 	out := stream{peer: to}
 	for _, s := range spans {
@@ -182,28 +157,19 @@ func give(e *submodules.Emitter, to levels.Rank, spans []tasks.Span, m Medium) {
 	}
 }
 
-// take copies what a rank offers, span by span, and tells it so, or receives it.
-func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
+// take receives spans from a rank, or copies its offers and tells it so. A rank that is full
+// hears of the offers and reads none.
+func take(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium, full bool) {
 	in := stream{peer: from}
 	for _, s := range to {
 		if m.sends(s.Len) {
 			in.recv(e, s)
 			continue
 		}
-		told := e.Await(from)
-		got := e.Copy(s, submodules.Exposed(told, 0, s.Len), told)
-		e.Notify(from, tasks.Span{}, got)
-	}
-}
-
-// decline hears of a rank's offers and reads none. Sent pieces come all the same.
-func decline(e *submodules.Emitter, from levels.Rank, to []tasks.Span, m Medium) {
-	in := stream{peer: from}
-	for _, s := range to {
-		if m.sends(s.Len) {
-			in.recv(e, s)
-			continue
+		last := e.Await(from)
+		if !full {
+			last = e.Copy(s, submodules.Exposed(last, 0, s.Len), last)
 		}
-		e.Notify(from, tasks.Span{}, e.Await(from))
+		e.Notify(from, tasks.Span{}, last)
 	}
 }

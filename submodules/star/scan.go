@@ -6,8 +6,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// scan: each rank adds its piece to the sum that the one before it offers, straight from
-// where it is, and offers its own; or they send the sums.
+// scan: each rank adds its piece to the sum offered by the one before it, straight from that
+// rank's memory, and offers its own; or they send the sums.
 //
 //	each   await reduce notify  offer tell  await    or   recv reduce send
 func scan(e *submodules.Emitter, c *submodules.Call, m Medium) {
@@ -15,18 +15,13 @@ func scan(e *submodules.Emitter, c *submodules.Call, m Medium) {
 		return
 	}
 	l := link{e: e, c: c, m: m}
-	if c.Me > 0 {
-		l.in.peer = c.Group.Ranks[c.Me-1]
-	}
-	if !c.IsLast() {
-		l.out.peer = c.Group.Ranks[c.Me+1]
-	}
+	l.in.peer, l.out.peer = c.Group.Ranks[c.Member(c.Me-1)], c.Group.Ranks[c.Member(c.Me+1)]
 	for off, n := range c.Pieces() {
 		switch {
 		case n == 0 && !c.IsLast():
-			e.Notify(l.out.peer, tasks.Span{}, l.heard())
+			e.Notify(l.out.peer, tasks.Span{}, l.awaitPrevious())
 		case n == 0:
-			l.heard()
+			l.awaitPrevious()
 		case c.Me == 0:
 			if through := c.Scan.Through.Cut(off, n); through.Region != 0 && through != c.Src.Cut(off, n) {
 				e.Copy(through, c.Src.Cut(off, n))
@@ -38,7 +33,7 @@ func scan(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-// link is one rank in the row of those that scan.
+// link is one rank of a scan.
 type link struct {
 	e       *submodules.Emitter
 	c       *submodules.Call
@@ -46,8 +41,8 @@ type link struct {
 	in, out stream
 }
 
-// heard waits until the rank before has come, if there is one.
-func (l *link) heard() dag.ID {
+// awaitPrevious waits until the rank before has come, if there is one.
+func (l *link) awaitPrevious() dag.ID {
 	if l.c.Me == 0 {
 		return submodules.None
 	}
@@ -71,78 +66,37 @@ func (l *link) pass(off, n int64) {
 	if sum.Region == 0 && !l.c.IsLast() {
 		sum = l.e.Scratch(n)
 	}
-	var before tasks.Span
-	var last dag.ID
-	if l.m.sends(n) {
-		before, last = l.in.take(l.e, n)
-	} else {
-		last = l.e.Await(l.in.peer)
-		before = submodules.Exposed(last, 0, n)
-	}
+	before := l.in.read(l.e, n, l.m)
+	last := before.ready
 	if sum.Region != 0 {
-		last = l.e.Reduce(sum, before, src, last)
+		last = l.e.Reduce(sum, before.at, src, last)
 	}
 	added := last
 	if below.Region != 0 {
-		last = l.e.Copy(below, before, last)
+		last = l.e.Copy(below, before.at, last)
 	}
-	if l.m.sends(n) {
-		l.in.used(last)
-	} else {
-		l.e.Notify(l.in.peer, tasks.Span{}, last)
-	}
+	l.in.done(l.e, n, l.m, last)
 	l.give(sum, added)
 }
 
-// prefix: the leader offers what comes before the group, the members put it before what
-// they have, straight from there; or it sends it.
+// prefix: the leader offers the values before the group. The members put them before their own,
+// straight from its memory; or it sends them.
 //
 //	leader   offer tell…               await…    or   send…
 //	member         await reduce notify                recv reduce
 func prefix(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	if c.Me == c.Group.Leader {
-		prefixLeader(e, c, m)
-		return
-	}
-	lead := c.Group.Lead()
-	in := stream{peer: lead}
+	to, in := streams(c), stream{peer: c.Group.Lead()}
 	for off, n := range c.Pieces() {
 		switch {
-		case m.sends(n):
-			at, got := in.take(e, n)
-			in.used(e.Join(c.Precede(e, at, off, n, got)...))
+		case c.Me == c.Group.Leader:
+			data := c.Src.Cut(off, n)
+			c.Precede(e, data, off, n)
+			shareAndWait(e, c, to, data, m)
 		case n == 0:
-			e.Await(lead)
+			e.Await(in.peer)
 		default:
-			told := e.Await(lead)
-			e.Notify(lead, tasks.Span{}, c.Precede(e, submodules.Exposed(told, 0, n), off, n, told)...)
-		}
-	}
-}
-
-func prefixLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	to := streams(c)
-	for off, n := range c.Pieces() {
-		data := c.Src.Cut(off, n)
-		c.Precede(e, data, off, n)
-		if m.sends(n) {
-			for i := range c.Others() {
-				to[i].send(e, data, submodules.None)
-			}
-			continue
-		}
-		if n == 0 {
-			for _, r := range c.Others() {
-				e.Notify(r, tasks.Span{})
-			}
-			continue
-		}
-		out := m.Offer(e, data)
-		for _, r := range c.Others() {
-			out.Tell(e, r)
-		}
-		for _, r := range c.Others() {
-			e.Await(r, out.Step)
+			data := in.read(e, n, m)
+			in.done(e, n, m, c.Precede(e, data.at, off, n, data.ready)...)
 		}
 	}
 }

@@ -1,11 +1,10 @@
-// Package star lowers tasks in which every rank of a node speaks with the leader, or
-// with all others. The submodules built on it differ in the way in which a rank
-// offers its data: in a slot, in place, or in messages. It emits steps only.
+// Package star lowers tasks of ranks with shared memory: every rank speaks with the leader, or
+// with all others. The submodules built on it differ in how a rank offers its data: in a slot,
+// in place, or in messages. It emits steps only.
 package star
 
 import (
 	"fmt"
-	"maps"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/levels"
@@ -13,7 +12,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// lowerings are what it does, of one task each.
+// lowerings are the functions for its tasks.
 var lowerings = []struct {
 	op    tasks.Collective
 	lower func(e *submodules.Emitter, c *submodules.Call, m Medium)
@@ -32,7 +31,7 @@ var lowerings = []struct {
 	{tasks.Prefix, prefix},
 }
 
-// Operations lists the tasks that [Lower] does.
+// Operations lists the tasks of [Lower].
 func Operations() []tasks.Collective {
 	all := make([]tasks.Collective, len(lowerings))
 	for i, l := range lowerings {
@@ -41,12 +40,11 @@ func Operations() []tasks.Collective {
 	return all
 }
 
-// Traffic returns that of the operations of [Lower] that have a schedule. How many messages there are follows
-// from the medium.
-func Traffic() map[tasks.Collective]submodules.Traffic {
-	all := submodules.Alike(submodules.StarTree, 0, 0, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix)
-	maps.Copy(all, submodules.Alike(submodules.AllAtOnce, 0, 0, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall, tasks.Neighbors))
-	return all
+// Traffic returns the traffic of the operations of [Lower] with a schedule. The number of
+// messages follows from the medium.
+func Traffic() submodules.Traffics {
+	return submodules.Alike(submodules.StarTree, 0, 0, tasks.Bcast, tasks.Reduce, tasks.Gather, tasks.Scatter, tasks.Prefix).
+		And(submodules.AllAtOnce, 0, 0, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall, tasks.Neighbors)
 }
 
 // Lower emits one task by a medium. Of other operations than [Operations] the error
@@ -61,17 +59,16 @@ func Lower(e *submodules.Emitter, c *submodules.Call, m Medium) error {
 	return fmt.Errorf("%v: %w", c.Kind.Op, submodules.ErrUnsupported)
 }
 
-// Offer makes a rank's data readable and returns how to tell a peer about it and
-// the step that has to come before.
+// Offer makes a rank's data readable after the steps named.
 type Offer func(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered
 
-// Offered is data that a rank has made readable.
+// Offered is data that a rank has made readable. Peers may be told of it after Step.
 type Offered struct {
 	Span, Backup tasks.Span
 	Step         dag.ID
 }
 
-// Tell adds telling a peer where the data is.
+// Tell adds telling a peer the place of the data.
 func (o Offered) Tell(e *submodules.Emitter, to levels.Rank) dag.ID {
 	return e.Expose(to, o.Span, o.Backup, o.Step)
 }
@@ -79,8 +76,8 @@ func (o Offered) Tell(e *submodules.Emitter, to levels.Rank) dag.ID {
 // Medium is how a rank lets others have its data.
 type Medium struct {
 	Offer  Offer // for them to read
-	Reads  bool  // they read it where it lies, until they say so
-	Inline int64 // what has at most so many bytes, and at least one, is sent instead
+	Reads  bool  // they read it in place, until they say so
+	Inline int64 // data of at most so many bytes, and at least one, is sent instead
 }
 
 // sends tells whether a piece of n bytes goes in a message.
@@ -92,7 +89,7 @@ func InSlot(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 	return Offered{Span: slot, Step: e.Copy(slot, src, after...)}
 }
 
-// InPlace offers data where it lies, for as long as the task runs.
+// InPlace offers data in its place, for as long as the task runs.
 func InPlace(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 	step, backup := e.Share(src, after...)
 	return Offered{Span: src, Backup: backup, Step: step}
@@ -105,7 +102,11 @@ func InPlace(e *submodules.Emitter, src tasks.Span, after ...dag.ID) Offered {
 func bcast(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	lead := c.Group.Lead()
 	if c.Me == c.Group.Leader {
-		bcastLeader(e, c, m)
+		to := streams(c)
+		for off, n := range c.Pieces() {
+			shareAndWait(e, c, to, c.Dst.Cut(off, n), m)
+		}
+		e.ReadyAtStart()
 		return
 	}
 	in := stream{peer: lead}
@@ -124,35 +125,8 @@ func bcast(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	}
 }
 
-func bcastLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
-	to := streams(c)
-	for off, n := range c.Pieces() {
-		if m.sends(n) {
-			for i := range c.Others() {
-				to[i].send(e, c.Dst.Cut(off, n), submodules.None)
-			}
-			continue
-		}
-		if n == 0 {
-			for _, r := range c.Others() {
-				e.Notify(r, tasks.Span{})
-			}
-			break
-		}
-		out := m.Offer(e, c.Dst.Cut(off, n))
-		for _, r := range c.Others() {
-			out.Tell(e, r)
-		}
-		for _, r := range c.Others() {
-			e.Await(r, out.Step)
-		}
-	}
-	e.ReadyAtStart()
-}
-
-// reduce: each member offers its piece, the leader combines its own with them,
-// straight from where they are; or they send theirs, and the leader combines all
-// in the order of ranks.
+// reduce: each member offers its piece, and the leader combines its own with them, straight from
+// their memory. Or they send theirs, and the leader combines all in the order of ranks.
 //
 //	member   offer tell             await    or   send
 //	leader         await reduce notify            recv… reduce…
@@ -183,7 +157,7 @@ func reduceLeader(e *submodules.Emitter, c *submodules.Call, m Medium) {
 	from := streams(c)
 	for off, n := range c.Pieces() {
 		if m.sends(n) {
-			fold(e, c, from, off, n)
+			fold(e, c, from, off, n, m)
 			continue
 		}
 		sum, dst := c.Src.Cut(off, n), c.Dst.Cut(off, n)
@@ -251,7 +225,7 @@ func Slices(e *submodules.Emitter, c *submodules.Call, offer Offer) {
 	}
 }
 
-// slice is the part of the segment that the i-th rank of the group combines.
+// slice is the part of the segment for the i-th rank of the group to combine.
 func slice(c *submodules.Call, i int) (off, n int64) {
 	ranks, elems := int64(len(c.Group.Ranks)), c.Src.Len/c.Elem
 	off = elems * int64(i) / ranks * c.Elem
