@@ -1,5 +1,5 @@
-// Package learn is the laboratory's command that compares ways to learn which plans are fast. It
-// records what everything takes, once, and lets each way measure from the recording.
+// Package learn is the laboratory's command to compare ways to learn the fastest plans. It
+// records the times of all plans once, and lets each way measure from the recording.
 package learn
 
 import (
@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -19,16 +19,13 @@ import (
 // learning is the command with its flags.
 type learning struct {
 	kit.Problem
+	trial
 	registry  submodules.Registry
 	file, op  string
 	record    string
 	replay    []string
 	catalogue bool
 	plans     int
-	ways      []string
-	seed      uint64
-	seeds     int
-	racks     int
 	learned   string
 	json      bool
 	svg       string
@@ -110,7 +107,7 @@ func (u *learning) runRecord(c *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	data, err := set.Encode()
+	data, err := set.encode()
 	if err != nil {
 		return err
 	}
@@ -129,7 +126,7 @@ func (u *learning) runReplay(c *cobra.Command) error {
 			return kit.Usagef("--ways %s: allowed are %s", name, strings.Join(wayNames(), ", "))
 		}
 	}
-	var all []Compared
+	var all []setResult
 	for _, name := range u.replay {
 		sets, err := readSets(name)
 		if err != nil {
@@ -143,35 +140,25 @@ func (u *learning) runReplay(c *cobra.Command) error {
 			if s.of != nil {
 				title += ", " + s.Collective
 			}
-			one, err := compare(c.Context(), s, title, trial{u.ways, u.seed, u.seeds, u.racks})
+			one, err := compare(c.Context(), s, title, u.trial)
 			if err != nil {
 				return err
 			}
 			all = append(all, one)
 		}
 	}
-	var err error
-	if u.json {
-		err = kit.WriteJSON(c.OutOrStdout(), all)
-	} else {
-		err = printAll(c.OutOrStdout(), all)
-	}
-	if err != nil || u.svg == "" {
+	if err := labkit.Print(c.OutOrStdout(), u.json, all, labkit.Right, func(w io.Writer) { printAll(w, all) }); err != nil {
 		return err
 	}
-	drawing, err := figure(all).SVG()
-	if err != nil {
-		return err
-	}
-	return kit.WriteOutput(c.OutOrStdout(), u.svg, drawing)
+	return labkit.Draw(c.OutOrStdout(), u.svg, figure(all))
 }
 
-// writeLearned writes the table that learn would have made.
-func (u *learning) writeLearned(c *cobra.Command, sets []*Set) error {
+// writeLearned writes the table of a search by method learn.
+func (u *learning) writeLearned(c *cobra.Command, sets []*recordedSet) error {
 	if len(u.replay) != 1 || sets[0].of == nil {
 		return kit.Usagef("--learned %s: --replay has %s; allowed is one decision table with measurements", u.learned, strings.Join(u.replay, ","))
 	}
-	made, err := learned(c.Context(), sets, u.seed)
+	made, err := learnTable(c.Context(), sets, u.seed)
 	if err != nil {
 		return err
 	}
@@ -183,8 +170,8 @@ func (u *learning) writeLearned(c *cobra.Command, sets []*Set) error {
 	return kit.WriteOutput(c.OutOrStdout(), u.learned, data)
 }
 
-func printAll(out io.Writer, all []Compared) error {
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+// printAll writes a line for each way and set.
+func printAll(w io.Writer, all []setResult) {
 	fmt.Fprintln(w, "set\tway\ts to 1.03\ts at stop\tslowdown\tof odd\tworst\tmeasurements\ts checked\tworst\t")
 	for _, one := range all {
 		for _, way := range one.Ways {
@@ -199,5 +186,4 @@ func printAll(out io.Writer, all []Compared) error {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%.4g\t%.3f\t%.3f\t%.3f\t%.0f\t%s\t\n", one.Set, way.Name, first, way.Seconds, way.Slowdown, way.Odd, way.Worst, way.Measurements, checked)
 		}
 	}
-	return w.Flush()
 }

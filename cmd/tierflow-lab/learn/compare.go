@@ -14,8 +14,8 @@ import (
 	"github.com/tierflow/tierflow/viz"
 )
 
-// contests are the ways that are compared.
-var contests = []Contest{
+// contests are the ways to compare.
+var contests = []learningWay{
 	{Name: "random", Options: learn.Options{Words: learn.AsNumbers, Pick: learn.AtRandom, NoPrior: true}},
 	{Name: "paper", Options: learn.Options{Words: learn.AsNumbers, Pick: learn.BySpread, NoPrior: true}},
 	{Name: "gain of numbers", Options: learn.Options{Words: learn.AsNumbers, NoPrior: true}},
@@ -25,38 +25,33 @@ var contests = []Contest{
 }
 
 // wayNames lists the names of contests.
-func wayNames() (all []string) {
-	for _, c := range contests {
-		all = append(all, c.Name)
-	}
-	return all
-}
+func wayNames() []string { return kit.Words(contests, func(c learningWay) string { return c.Name }) }
 
-// longest is the share of the time of all measurements after which a way ends at the latest.
+// longest is the share of the time of all measurements that a way has at most.
 const longest = 0.5
 
-// good is the mean slowdown with which the paper is content.
+// good is the mean slowdown that contents the paper.
 const good = 1.03
 
-// Compared is what the ways do with one set.
-type Compared struct {
-	Set  string `json:"set"`
-	Ways []Way  `json:"ways"`
+// setResult is how the ways do with one set.
+type setResult struct {
+	Set  string      `json:"set"`
+	Ways []wayResult `json:"ways"`
 }
 
-// Way is how one way does: means over seeds, but for Worst.
-type Way struct {
+// wayResult is how one way does: means over seeds, but for Worst.
+type wayResult struct {
 	Name         string  `json:"name"`
 	To           float64 `json:"seconds_to_1.03"` // of measurements, until the mean slowdown was at most 1.03; −1: it never was
 	Seconds      float64 `json:"seconds"`         // until the way stopped
-	Slowdown     float64 `json:"slowdown"`        // then, over sizes that are powers of two
+	Slowdown     float64 `json:"slowdown"`        // then, over sizes of powers of two
 	Odd          float64 `json:"odd_slowdown"`    // over others
 	Worst        float64 `json:"worst"`           // of all points and seeds
 	Measurements float64 `json:"measurements"`
-	Checked      float64 `json:"seconds_checked,omitempty"` // of learn: until what would be chosen was measured, too
+	Checked      float64 `json:"seconds_checked,omitempty"` // of learn: until the choices were measured, too
 	CheckedWorst float64 `json:"worst_checked,omitempty"`   // then, of all points and seeds
 
-	steps []Step // of the first seed
+	steps []progress // of the first seed
 }
 
 // trial says how ways are compared.
@@ -64,11 +59,11 @@ type trial struct {
 	ways  []string // names; empty: all
 	seed  uint64   // the first one
 	seeds int
-	racks int // that nodes are in, as many in each; machines in different ones are measured at one time; 0: none is beside another
+	racks int // of equally many nodes; machines in different racks are measured at one time; 0: none is beside another
 }
 
-// places returns where machines of a set can be measured at one time; nil: machines are measured one at a time.
-func (t trial) places(s *Set, name string) (*tune.Slots, error) {
+// places returns the slots of machines measured at one time; nil: machines are measured one at a time.
+func (t trial) places(s *recordedSet, name string) (*tune.Slots, error) {
 	if t.racks == 0 {
 		return nil, nil
 	}
@@ -86,21 +81,21 @@ func (t trial) places(s *Set, name string) (*tune.Slots, error) {
 	return tune.NewSlots(on), nil
 }
 
-// compare lets all ways learn a set. Without measurements are prices, which come first.
-func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error) {
-	all := Compared{Set: name}
+// compare lets all ways learn a set. Choices by prices come first: they need no measurements.
+func compare(ctx context.Context, s *recordedSet, name string, t trial) (setResult, error) {
+	all := setResult{Set: name}
 	places, err := t.places(s, name)
 	if err != nil {
 		return all, err
 	}
 	every, n := s.everything()
-	all.Ways = append(all.Ways, Way{Name: "exhaustive", To: every, Seconds: every, Slowdown: 1, Odd: 1, Worst: 1, Measurements: n})
+	all.Ways = append(all.Ways, wayResult{Name: "exhaustive", To: every, Seconds: every, Slowdown: 1, Odd: 1, Worst: 1, Measurements: n})
 	for _, o := range s.Methods {
 		slow := make([]float64, len(o.NS))
 		for i, ns := range o.NS {
 			slow[i] = ns / s.Points[i].best()
 		}
-		all.Ways = append(all.Ways, s.without(Way{Name: o.Method, To: o.Seconds, Seconds: o.Seconds}, slow))
+		all.Ways = append(all.Ways, s.fillUnlearned(wayResult{Name: o.Method, To: o.Seconds, Seconds: o.Seconds}, slow))
 	}
 	known := s.Machine
 	if known == nil {
@@ -117,16 +112,16 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 		}
 		if c.Options == (learn.Options{}) {
 			slow := s.slowdowns(func(row int) int { return cheapest(prices[row]) })
-			way := Way{Name: "prices"}
+			way := wayResult{Name: "prices"}
 			if c.assumed {
 				way.Name = "assumed prices"
 			}
-			all.Ways = append(all.Ways, s.without(way, slow))
+			all.Ways = append(all.Ways, s.fillUnlearned(way, slow))
 		}
 		if len(t.ways) > 0 && !slices.Contains(t.ways, c.Name) {
 			continue
 		}
-		way := Way{Name: c.Name}
+		way := wayResult{Name: c.Name}
 		for k := range t.seeds {
 			c.Options.Seed = t.seed + uint64(k)
 			r := s.newReplayed(c, prices)
@@ -137,7 +132,7 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 			if k == 0 {
 				way.steps = steps
 			}
-			way.add(s, steps, float64(t.seeds))
+			way.add(steps, float64(t.seeds))
 			if c.Options.Pick == learn.ByGain {
 				checked := r.check(steps[len(steps)-1])
 				way.Checked, way.CheckedWorst = way.Checked+checked.Seconds/float64(t.seeds), max(way.CheckedWorst, checked.Worst)
@@ -148,9 +143,9 @@ func compare(ctx context.Context, s *Set, name string, t trial) (Compared, error
 	return all, nil
 }
 
-// everything returns what it takes to measure the whole set, seconds, and how many measurements
-// that is.
-func (s *Set) everything() (seconds, n float64) {
+// everything returns how long it takes to measure the whole set, seconds, and the number of
+// measurements.
+func (s *recordedSet) everything() (seconds, n float64) {
 	for i, r := range s.Points {
 		for k, ns := range r.NS {
 			if ns > 0 {
@@ -161,21 +156,21 @@ func (s *Set) everything() (seconds, n float64) {
 	return seconds, n
 }
 
-// without fills in a way that has learned nothing.
-func (s *Set) without(w Way, slow []float64) Way {
-	end := s.sum(slow, Step{})
+// fillUnlearned fills in a way by its choices' slowdowns, if it learns nothing.
+func (s *recordedSet) fillUnlearned(w wayResult, slow []float64) wayResult {
+	end := s.sum(slow, progress{})
 	w.Slowdown, w.Odd, w.Worst = end.Slowdown, end.Odd, end.Worst
-	if s.overall(end) > good {
+	if end.All > good {
 		w.To = -1
 	}
 	return w
 }
 
-// add counts one of some seeds. A way that never was good with one of them never was.
-func (w *Way) add(s *Set, steps []Step, seeds float64) {
+// add counts one of some seeds. A way has to be good at some time with all of them.
+func (w *wayResult) add(steps []progress, seeds float64) {
 	first, end := -1.0, steps[len(steps)-1]
 	for _, st := range steps {
-		if s.overall(st) <= good {
+		if st.All <= good {
 			first = st.Seconds
 			break
 		}
@@ -202,7 +197,7 @@ func cheapest(prices []float64) int {
 
 // figure draws the mean slowdown over the time of all measurements so far, a plot for each set,
 // as figures 3 and 10 of the paper.
-func figure(all []Compared) viz.Panels {
+func figure(all []setResult) viz.Panels {
 	panels := viz.Panels{Title: "slowdown of what is chosen after some time of measuring, first seed"}
 	for _, one := range all {
 		p := viz.Plot{Title: one.Set, X: "s of measurements", Y: "mean slowdown − 1", LogY: true, Style: viz.Lines}
@@ -229,12 +224,12 @@ func figure(all []Compared) viz.Panels {
 	return panels
 }
 
-// least is the slowdown less 1 that is drawn for none.
+// least is drawn in place of a slowdown of 1, less 1.
 const least = 1e-4
 
-// at returns the slowdown less 1 after some seconds; NaN: nothing was measured. What doesn't learn
-// step by step knows all at its end.
-func (w *Way) at(seconds float64) float64 {
+// at returns the slowdown less 1 after some seconds; NaN: nothing was measured. A way without
+// steps knows all at its end.
+func (w *wayResult) at(seconds float64) float64 {
 	slow := math.NaN()
 	if w.steps == nil && w.Seconds <= seconds*(1+1e-9) {
 		return max(w.Slowdown-1, least)

@@ -1,7 +1,6 @@
 package learn
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,51 +8,49 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
-	"github.com/tierflow/tierflow/submodules/all"
 )
 
-// lab runs the command.
-func lab(t *testing.T, args ...string) (status int, out, errs string) {
+// lab is the command with what is in this package.
+var lab = kittest.Of("tierflow-lab", Command)
+
+// record records a set, and returns its file and what is in there.
+func record(t *testing.T, args ...string) (name string, s *recordedSet) {
 	t.Helper()
-	var o, e bytes.Buffer
-	root := kit.NewRoot("lab", "", Command(all.Submodules()))
-	status = kit.Execute(t.Context(), root, args, strings.NewReader(""), &o, &e)
-	return status, o.String(), e.String()
+	name = filepath.Join(t.TempDir(), "set.json")
+	lab.Succeeds(t, append([]string{"learn", "--record", name}, args...)...)
+	s, err := parseSet(name, []byte(kittest.Contents(t, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name, s
+}
+
+// replay replays a set, and returns how the ways do.
+func replay(t *testing.T, set string, args ...string) []wayResult {
+	t.Helper()
+	out := lab.Succeeds(t, append([]string{"learn", "--replay", set, "--json"}, args...)...)
+	return kittest.Decode[[]setResult](t, out)[0].Ways
 }
 
 // What is recorded is read again, replayed and drawn, the same each time. What learns does better
 // at last than what draws points at random does at first.
 func TestRecordAndReplay(t *testing.T) {
-	set, svg := filepath.Join(t.TempDir(), "set.json"), filepath.Join(t.TempDir(), "set.svg")
-	if status, _, errs := lab(t, "learn", "--record", set, "--topo", "4x2", "--op", "allreduce", "--bytes", "8:64KiB:x4"); status != 0 {
-		t.Fatal(errs)
-	}
-	s, err := ReadSet(set)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := s.Encode()
+	svg := filepath.Join(t.TempDir(), "set.svg")
+	set, s := record(t, "--topo", "4x2", "--op", "allreduce", "--bytes", "8:64KiB:x4")
+	data, err := s.encode()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(kittest.Contents(t, set), string(data)); diff != "" {
 		t.Errorf("read and written again: %s", diff)
 	}
-	replay := func() []Compared {
-		status, out, errs := lab(t, "learn", "--replay", set, "--seeds", "1", "--json", "--svg", svg)
-		if status != 0 {
-			t.Fatal(errs)
-		}
-		return kittest.Decode[[]Compared](t, out)
-	}
-	one := replay()
-	if diff := cmp.Diff(one, replay(), cmp.AllowUnexported(Way{})); diff != "" {
+	one := replay(t, set, "--seeds", "1", "--svg", svg)
+	if diff := cmp.Diff(one, replay(t, set, "--seeds", "1", "--svg", svg), cmp.AllowUnexported(wayResult{})); diff != "" {
 		t.Errorf("a second replay differs: %s", diff)
 	}
-	for _, way := range one[0].Ways {
-		if way.Slowdown < 1 || way.Seconds > 1.001*one[0].Ways[0].Seconds || way.Name == "learn" && (way.Slowdown > 1.05 || way.To < 0) {
+	for _, way := range one {
+		if way.Slowdown < 1 || way.Seconds > 1.001*one[0].Seconds || way.Name == "learn" && (way.Slowdown > 1.05 || way.To < 0) {
 			t.Errorf("%+v", way)
 		}
 	}
@@ -64,14 +61,7 @@ func TestRecordAndReplay(t *testing.T) {
 
 // A catalogue has all plans, and the tuner's other methods beside.
 func TestRecordCatalogue(t *testing.T) {
-	set := filepath.Join(t.TempDir(), "set.json")
-	if status, _, errs := lab(t, "learn", "--record", set, "--topo", "2x1", "--op", "reduce", "--bytes", "1KiB", "--catalogue"); status != 0 {
-		t.Fatal(errs)
-	}
-	s, err := ReadSet(set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, s := record(t, "--topo", "2x1", "--op", "reduce", "--bytes", "1KiB", "--catalogue")
 	if len(s.Plans) < 10 || len(s.Points) != 1 || len(s.Methods) != 2 || s.Methods[0].NS[0] < s.Points[0].best() {
 		t.Errorf("%d plans, points %+v, methods %+v", len(s.Plans), s.Points, s.Methods)
 	}
@@ -86,21 +76,14 @@ func TestReplayErrors(t *testing.T) {
 		}
 		return file
 	}
-	for _, c := range []struct {
-		args []string
-		want string
-	}{
-		{nil, "give either --record FILE or --replay FILES"},
-		{[]string{"--replay", "nosuch.json"}, "open nosuch.json"},
-		{[]string{"--replay", write("a.json", `{"tierflow_set":9}`)}, "tierflow_set is 9; allowed is 1"},
-		{[]string{"--replay", write("b.json", `{"tierflow_set":1}`)}, "0 points and 0 plans"},
-		{[]string{"--replay", write("c.json", `{"tierflow_set":1,"plans":["shape=round"],"points":[{}]}`)}, "round"},
-		{[]string{"--replay", write("d.json", `{"tierflow_set":1,"plans":["shape=flat"],"points":[{"nodes":1,"ppn":1,"ns":[0]}]}`)}, "one above 0"},
-		{[]string{"--record", "x.json", "--op", "scan"}, "MPICH's plans are known of"},
-		{[]string{"--replay", "x.json", "--seeds", "0"}, "--seeds 0: from 1 on"},
-	} {
-		if status, _, errs := lab(t, append([]string{"learn"}, c.args...)...); status != 2 || !strings.Contains(errs, c.want) {
-			t.Errorf("%v: status %d, %q, want %q", c.args, status, errs, c.want)
-		}
-	}
+	lab.RefusesAll(t, "learn", map[string]string{
+		"":                     "give either --record FILE or --replay FILES",
+		"--replay nosuch.json": "open nosuch.json",
+		"--replay " + write("a.json", `{"tierflow_set":9}`):                                                                "tierflow_set is 9; allowed is 1",
+		"--replay " + write("b.json", `{"tierflow_set":1}`):                                                                "0 points and 0 plans",
+		"--replay " + write("c.json", `{"tierflow_set":1,"plans":["shape=round"],"points":[{}]}`):                          "round",
+		"--replay " + write("d.json", `{"tierflow_set":1,"plans":["shape=flat"],"points":[{"nodes":1,"ppn":1,"ns":[0]}]}`): "one above 0",
+		"--record x.json --op scan": "MPICH's plans are known of",
+		"--replay x.json --seeds 0": "--seeds 0: from 1 on",
+	})
 }

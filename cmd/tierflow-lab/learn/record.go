@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
@@ -19,7 +20,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// simulatedSamples is how many calls a measurement takes at least, with those that don't count.
+// simulatedSamples is the least number of calls of a measurement, uncounted ones included.
 const simulatedSamples = 7
 
 // recorder records a set on a simulated machine.
@@ -48,35 +49,28 @@ var mpichPlans = map[tasks.Collective][]string{
 }
 
 // record measures everything.
-func (r *recorder) record(ctx context.Context) (*Set, error) {
-	s := &Set{Version: setVersion, Collective: r.coll.String(), On: r.simulated.MachineName(), Machine: r.simulated.Machine, Samples: simulatedSamples}
-	whole := r.simulated.Topology()
+func (r *recorder) record(ctx context.Context) (*recordedSet, error) {
+	s := &recordedSet{Version: setVersion, Collective: r.coll.String(), On: r.simulated.MachineName(), Machine: r.simulated.Machine, Samples: simulatedSamples}
+	whole, sizes := r.simulated.Topology(), r.withOdd()
 	machines := []*levels.Topology{whole}
-	if !r.all {
-		s.Plans = mpichPlans[r.coll]
-		if s.Plans == nil {
-			return nil, kit.Usagef("--ops %v: MPICH's plans are known of bcast, reduce, allreduce and allgather", r.coll)
+	if r.all {
+		s.Plans = r.catalogue(whole, sizes)
+	} else {
+		if s.Plans = mpichPlans[r.coll]; s.Plans == nil {
+			return nil, kit.Usagef("--op %v: MPICH's plans are known of bcast, reduce, allreduce and allgather", r.coll)
 		}
 		var err error
 		if machines, err = parts(whole); err != nil {
 			return nil, err
 		}
 	}
-	sizes := r.withOdd()
-	perNode := whole.Size() / whole.Nodes()
-	if r.all {
-		s.Plans = r.catalogue(whole, sizes)
-	}
 	bar := kit.NewProgress(r.stderr, "recording "+r.coll.String(), "")
 	defer bar.Finish()
 	for m, on := range machines {
-		if !r.all {
-			perNode = on.Size() / on.Nodes()
-		}
 		meter := tune.NewSimulatedMeter(on, r.simulated.Machine, r.registry)
 		for i, n := range sizes {
 			bar.Show(int64(m*len(sizes)+i), int64(len(machines)*len(sizes)))
-			row := Row{Nodes: on.Nodes(), PerNode: perNode, Bytes: n, NS: make([]float64, len(s.Plans))}
+			row := setRow{Nodes: on.Nodes(), PerNode: on.Size() / on.Nodes(), Bytes: n, NS: make([]float64, len(s.Plans))}
 			if err := r.row(ctx, meter, on, s.Plans, &row); err != nil {
 				return nil, err
 			}
@@ -91,20 +85,18 @@ func (r *recorder) record(ctx context.Context) (*Set, error) {
 	return s, s.check("recorded")
 }
 
-// row measures all plans that serve a row's request.
-func (r *recorder) row(ctx context.Context, meter tune.Meter, on *levels.Topology, plans []string, row *Row) error {
-	ask := request(r.coll, row.Bytes)
+// row measures all plans for a row's request. Unsupported ones keep 0.
+func (r *recorder) row(ctx context.Context, meter tune.Meter, on *levels.Topology, plans []string, row *setRow) error {
+	ask := labkit.Request(r.coll, row.Bytes)
 	space := tune.Space{Registry: r.registry}
-	served := map[string]bool{}
+	var served []string
 	if r.all {
-		for _, p := range space.Plans(ask, on) {
-			served[p.String()] = true
-		}
+		served = kit.Names(space.Plans(ask, on))
 	}
 	errs := make([]error, len(plans))
 	meter.(interface{ Beside(int, func(int)) }).Beside(len(plans), func(k int) {
 		p, err := tasks.ParsePlan(plans[k])
-		if err != nil || r.all && !served[plans[k]] {
+		if err != nil || r.all && !slices.Contains(served, plans[k]) {
 			errs[k] = err
 			return
 		}
@@ -114,14 +106,14 @@ func (r *recorder) row(ctx context.Context, meter tune.Meter, on *levels.Topolog
 		case err != nil:
 			errs[k] = fmt.Errorf("%v on %v by %v: %w", ask, on, p, err)
 		default:
-			row.NS[k] = rounded(t.Slowest.P50)
+			row.NS[k] = roundDigits(t.Slowest.P50)
 		}
 	})
 	return errors.Join(errs...)
 }
 
-// rounded keeps four digits, which is more than a measurement has.
-func rounded(ns float64) float64 {
+// roundDigits keeps four digits, more than a measurement has.
+func roundDigits(ns float64) float64 {
 	if ns <= 0 {
 		return 0
 	}
@@ -131,16 +123,11 @@ func rounded(ns float64) float64 {
 
 // catalogue lists the plans of all sizes, or some of them.
 func (r *recorder) catalogue(on *levels.Topology, sizes []int64) (all []string) {
-	seen := map[string]bool{}
 	for _, n := range sizes {
-		for _, p := range (tune.Space{Registry: r.registry}).Plans(request(r.coll, n), on) {
-			if text := p.String(); !seen[text] {
-				seen[text] = true
-				all = append(all, text)
-			}
-		}
+		all = append(all, kit.Names((tune.Space{Registry: r.registry}).Plans(labkit.Request(r.coll, n), on))...)
 	}
 	slices.Sort(all)
+	all = slices.Compact(all)
 	if r.most > 0 && r.most < len(all) {
 		rng := rand.New(rand.NewPCG(r.seed, 5))
 		rng.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -151,10 +138,10 @@ func (r *recorder) catalogue(on *levels.Topology, sizes []int64) (all []string) 
 }
 
 // methods lets the searches of package tune search the same machine and sizes.
-func (r *recorder) methods(ctx context.Context, s *Set, on *levels.Topology, sizes []int64) error {
+func (r *recorder) methods(ctx context.Context, s *recordedSet, on *levels.Topology, sizes []int64) error {
 	var requests []tasks.Request
 	for _, n := range sizes {
-		requests = append(requests, request(r.coll, n))
+		requests = append(requests, labkit.Request(r.coll, n))
 	}
 	for _, m := range []*tune.Method{tune.Tasks, tune.TasksPruned} {
 		meter := tune.NewSimulatedMeter(on, r.simulated.Machine, r.registry)
@@ -163,7 +150,7 @@ func (r *recorder) methods(ctx context.Context, s *Set, on *levels.Topology, siz
 		if err != nil {
 			return err
 		}
-		o := Outcome{Method: m.String(), Seconds: meter.(interface{ Spent() time.Duration }).Spent().Seconds()}
+		o := methodOutcome{Method: m.String(), Seconds: meter.(interface{ Spent() time.Duration }).Spent().Seconds()}
 		for i, row := range s.Points {
 			ns := math.Inf(1)
 			for _, e := range made.Entries {
@@ -174,7 +161,7 @@ func (r *recorder) methods(ctx context.Context, s *Set, on *levels.Topology, siz
 				if err != nil {
 					return err
 				}
-				ns = rounded(t.Slowest.P50)
+				ns = roundDigits(t.Slowest.P50)
 			}
 			o.NS = append(o.NS, ns)
 		}

@@ -7,8 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // One size for four is drawn near one of them, whole floats, and no power of two; the same for equal
@@ -33,10 +32,7 @@ func TestWithOdd(t *testing.T) {
 
 // Machines of powers of two that have two ranks or more.
 func TestParts(t *testing.T) {
-	whole, err := levels.Parse("4x2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := tasktest.Topology(t, "4x2")
 	all, err := parts(whole)
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +48,7 @@ func TestParts(t *testing.T) {
 
 func TestRounded(t *testing.T) {
 	for ns, want := range map[float64]float64{0: 0, -3: 0, 123456: 123500, 1.23456: 1.235, 99996: 100000, 5: 5} {
-		if got := rounded(ns); got != want {
+		if got := roundDigits(ns); got != want {
 			t.Errorf("%v: %v, want %v", ns, got, want)
 		}
 	}
@@ -61,8 +57,10 @@ func TestRounded(t *testing.T) {
 // Near a row is one of the same machine with an odd size from three quarters to one and a half times
 // as large that fits; −1 without.
 func TestNear(t *testing.T) {
-	row := func(nodes int, bytes int64) Row { return Row{Nodes: nodes, PerNode: 1, Bytes: bytes, NS: []float64{1}} }
-	s := &Set{Points: []Row{row(2, 1024), row(2, 768), row(2, 1500), row(2, 1536), row(4, 900), row(2, 2048), row(2, 764)}}
+	row := func(nodes int, bytes int64) setRow {
+		return setRow{Nodes: nodes, PerNode: 1, Bytes: bytes, NS: []float64{1}}
+	}
+	s := &recordedSet{Points: []setRow{row(2, 1024), row(2, 768), row(2, 1500), row(2, 1536), row(4, 900), row(2, 2048), row(2, 764)}}
 	rng := rand.New(rand.NewPCG(1, 1))
 	all := func(int) bool { return true }
 	seen := map[int]bool{}
@@ -74,21 +72,5 @@ func TestNear(t *testing.T) {
 	}
 	if got := s.near(0, 0, rng, func(row int) bool { return row == 3 }); got != -1 {
 		t.Errorf("row %d is near; want none", got)
-	}
-}
-
-// Requests are of floats where sizes allow it, and reductions add.
-func TestRequest(t *testing.T) {
-	for _, c := range []struct {
-		coll  tasks.Collective
-		bytes int64
-	}{{tasks.Bcast, 8}, {tasks.Bcast, 7}, {tasks.Allreduce, 8}} {
-		r := request(c.coll, c.bytes)
-		if r.Bytes() != c.bytes || r.Reduces() != (r.Op == tasks.Sum) {
-			t.Errorf("%v of %d bytes is %v", c.coll, c.bytes, r)
-		}
-		if r.Type.Size() > 1 != (c.bytes%4 == 0) {
-			t.Errorf("%v of %d bytes has elements %v", c.coll, c.bytes, r.Type)
-		}
 	}
 }

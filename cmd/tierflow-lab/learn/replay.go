@@ -6,29 +6,31 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
-// Contest is a way to learn that is replayed.
-type Contest struct {
+// learningWay is a way to learn.
+type learningWay struct {
 	Name    string
 	Options learn.Options
-	assumed bool // priors are those of a machine that nobody has measured
+	assumed bool // priors are those of an assumed machine, not of the recorded one
 }
 
-// Step is how good the choices were after some time.
-type Step struct {
+// progress is how good the choices were after some time.
+type progress struct {
 	Seconds  float64 // of measurements
-	Slowdown float64 // mean over points with sizes that are powers of two
+	Slowdown float64 // mean over points with sizes of powers of two
 	Odd      float64 // mean over the other points; 0: there are none
+	All      float64 // mean over all points
 	Worst    float64 // over all points
 	Stopped  bool    // it would have stopped by now
-	Checked  bool    // what would be chosen is measured, too
 }
 
-// mean is over all points, each counting once.
-func (s *Set) slowdowns(choose func(row int) int) (all []float64) {
+// slowdowns returns how many times as long as the best plan the chosen one takes, by point. A
+// choice below 0 is none.
+func (s *recordedSet) slowdowns(choose func(row int) int) (all []float64) {
 	for i := range s.Points {
 		slow := math.Inf(1)
 		if k := choose(i); k >= 0 {
@@ -39,15 +41,14 @@ func (s *Set) slowdowns(choose func(row int) int) (all []float64) {
 	return all
 }
 
-// newReplayed returns a learner of a set that has measured nothing. Choices are made for all points;
-// only those with powers of two are looked at to pick, and others are measured where it asks for odd
-// sizes.
-func (s *Set) newReplayed(c Contest, prices [][]float64) *replayed {
-	r := &replayed{held: -1, set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), index: map[arm]int{}}
+// newReplayed returns a learner of a set, without measurements. It chooses for all points, and
+// picks from those with powers of two. Others are measured when it asks for odd sizes.
+func (s *recordedSet) newReplayed(c learningWay, prices [][]float64) *replayed {
+	r := &replayed{waiting: -1, set: s, rng: rand.New(rand.NewPCG(c.Options.Seed, 2)), index: map[arm]int{}}
 	var points []learn.Point
 	coder := learn.NewCoder(s.parsed, c.Options.Words)
 	for i, row := range s.Points {
-		usual := geometricMean(prices[i])
+		usual := labkit.GeometricMean(prices[i]) // for plans without a price
 		for k, ns := range row.NS {
 			if ns == 0 {
 				continue
@@ -65,8 +66,8 @@ func (s *Set) newReplayed(c Contest, prices [][]float64) *replayed {
 }
 
 // replay measures until the learner stops, all is measured, or most seconds are spent. With places,
-// points that have some are measured at one time. [replayed.check] is next.
-func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots) (steps []Step) {
+// several points are measured at one time. [replayed.check] is next.
+func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots) (steps []progress) {
 	s := r.set
 	seconds, due := 0.0, true
 	for {
@@ -89,13 +90,13 @@ func (r *replayed) replay(ctx context.Context, most float64, places *tune.Slots)
 				steps = append(steps, last)
 				continue
 			}
-			steps, due = append(steps, r.step(Step{Seconds: seconds, Stopped: stop})), false
+			steps, due = append(steps, r.step(progress{Seconds: seconds, Stopped: stop})), false
 		}
 	}
 }
 
 // step fills in how good the choices are.
-func (r *replayed) step(st Step) Step {
+func (r *replayed) step(st progress) progress {
 	r.learner.Train()
 	return r.set.sum(r.set.slowdowns(func(row int) int {
 		if best := r.learner.Best(row); best >= 0 {
@@ -105,9 +106,9 @@ func (r *replayed) step(st Step) Step {
 	}), st)
 }
 
-// check measures what would be chosen for sizes that are powers of two, as method learn of tierflow
-// tune does in the end: as many times, since what turns out slow makes place for another plan.
-func (r *replayed) check(st Step) Step {
+// check measures the choices for sizes of powers of two, as method learn of tierflow tune does in
+// the end: as many times, since a slow choice makes place for another plan.
+func (r *replayed) check(st progress) progress {
 	s := r.set
 	for range tune.MostChecks {
 		r.learner.Train()
@@ -118,24 +119,23 @@ func (r *replayed) check(st Step) Step {
 			}
 		}
 	}
-	st.Checked = true
 	return r.step(st)
 }
 
 // arm is a plan for a row's request.
 type arm struct{ row, plan int }
 
-// replayed is a learner that measures from a set.
+// replayed is a learner measuring from a set.
 type replayed struct {
-	set     *Set
+	set     *recordedSet
 	rng     *rand.Rand
 	learner *learn.Learner
 	where   []arm
 	index   map[arm]int
-	held    int // the point that did not fit beside others; -1: none
+	waiting int // a point without a place beside others; -1: none
 }
 
-// batch returns the points that are measured next, at one time: one, or as many as have places.
+// batch returns the points to measure next, at one time: one, or as many as there are places for.
 func (r *replayed) batch(places *tune.Slots) (all []int) {
 	if places == nil {
 		if i, ok := r.next(); ok {
@@ -145,21 +145,21 @@ func (r *replayed) batch(places *tune.Slots) (all []int) {
 	}
 	places.Clear()
 	for {
-		if r.held < 0 {
+		if r.waiting < 0 {
 			i, ok := r.next()
 			if !ok {
 				return all
 			}
-			r.held = i
+			r.waiting = i
 		}
-		if ranks := places.Place(tune.Machine{Nodes: r.set.Points[r.where[r.held].row].Nodes, PerNode: 1}); ranks == nil {
+		if ranks := places.Place(tune.Machine{Nodes: r.set.Points[r.where[r.waiting].row].Nodes, PerNode: 1}); ranks == nil {
 			return all
 		}
-		all, r.held = append(all, r.held), -1
+		all, r.waiting = append(all, r.waiting), -1
 	}
 }
 
-// next returns the point that the learner asks for, or one of another size in its place.
+// next returns the learner's next point, or one of another size in its place.
 func (r *replayed) next() (int, bool) {
 	next, ok := r.learner.Next()
 	if !ok || !next.Odd {
@@ -177,28 +177,13 @@ func (r *replayed) next() (int, bool) {
 	return r.index[arm{row, of.plan}], true
 }
 
-// geometricMean is that of the numbers above 0: what has no price is thought to cost. It is 0 if
-// there are none.
-func geometricMean(all []float64) float64 {
-	sum, n := 0.0, 0.0
-	for _, x := range all {
-		if x > 0 {
-			sum, n = sum+math.Log2(x), n+1
-		}
-	}
-	if n == 0 {
-		return 0
-	}
-	return math.Exp2(sum / n)
-}
-
-// isTurn reports whether choices are looked at after so many measurements, whatever the learner
-// has thought of: often at first, then rarely.
+// isTurn reports whether choices are looked at after so many measurements in
+// any case: often at first, then rarely.
 func isTurn(n int) bool { return n < 24 || n%(n/12) == 0 }
 
 // near draws a row of the same machine with an odd size from three quarters to one and a half
-// times that of a row; −1: there is none that fits.
-func (s *Set) near(row, plan int, rng *rand.Rand, fits func(row int) bool) int {
+// times that of a row; −1: none fits.
+func (s *recordedSet) near(row, plan int, rng *rand.Rand, fits func(row int) bool) int {
 	var all []int
 	r := s.Points[row]
 	for i, o := range s.Points {
@@ -213,7 +198,7 @@ func (s *Set) near(row, plan int, rng *rand.Rand, fits func(row int) bool) int {
 }
 
 // sum fills in a step's means.
-func (s *Set) sum(slow []float64, step Step) Step {
+func (s *recordedSet) sum(slow []float64, step progress) progress {
 	var even, odd []float64
 	for i := range slow {
 		if s.Points[i].isOdd() {
@@ -222,7 +207,7 @@ func (s *Set) sum(slow []float64, step Step) Step {
 			even = append(even, slow[i])
 		}
 	}
-	step.Slowdown, step.Odd, step.Worst = mean(even), mean(odd), slices.Max(slow)
+	step.Slowdown, step.Odd, step.All, step.Worst = mean(even), mean(odd), mean(slow), slices.Max(slow)
 	return step
 }
 
@@ -231,16 +216,4 @@ func mean(all []float64) (m float64) {
 		m += x / float64(len(all))
 	}
 	return m
-}
-
-// all is the mean slowdown over all points of a step.
-func (s *Set) overall(step Step) float64 {
-	odd := 0
-	for i := range s.Points {
-		if s.Points[i].isOdd() {
-			odd++
-		}
-	}
-	n := float64(len(s.Points))
-	return (step.Slowdown*(n-float64(odd)) + step.Odd*float64(odd)) / n
 }

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
@@ -18,45 +18,45 @@ import (
 // setVersion is the version of the file format.
 const setVersion = 1
 
-// Set is what a collective takes with each plan at each point. A method can measure from it in
-// place of a machine.
-type Set struct {
+// recordedSet is a collective's times by point and plan. A method can measure from it in place of a
+// machine.
+type recordedSet struct {
 	Version    int              `json:"tierflow_set"`
 	Collective string           `json:"collective"`
 	On         string           `json:"on"`                // the machine, in words
-	Machine    *machine.Machine `json:"machine,omitempty"` // that was simulated; nil: times were measured
-	Samples    int              `json:"samples,omitempty"` // calls that a measurement takes, if it is not known for each
+	Machine    *machine.Machine `json:"machine,omitempty"` // the simulated one; nil: times were measured
+	Samples    int              `json:"samples,omitempty"` // calls of a measurement, if they are not known for each
 	Plans      []string         `json:"plans"`
-	Points     []Row            `json:"points"`
-	Methods    []Outcome        `json:"methods,omitempty"` // that have searched the same machine
+	Points     []setRow         `json:"points"`
+	Methods    []methodOutcome  `json:"methods,omitempty"` // other searches of the same machine
 
 	parsed []tasks.Plan
-	of     *table.Table // that the set is made of; nil: a file
+	of     *table.Table // the set's source; nil: a file
 }
 
-// Row is what one request takes on one machine, by plan.
-type Row struct {
+// setRow is one request's times on one machine, by plan.
+type setRow struct {
 	Nodes   int       `json:"nodes"`
 	PerNode int       `json:"ppn"`
 	Bytes   int64     `json:"bytes"`
 	NS      []float64 `json:"ns"`              // 0: the plan doesn't serve the request
-	Spent   []float64 `json:"spent,omitempty"` // ns that the measurement took; nil: Samples calls
+	Spent   []float64 `json:"spent,omitempty"` // ns of the whole measurement; nil: Samples calls
 
-	entry *table.Entry // of the table that the set is made of; nil: a file
+	entry *table.Entry // of the set's source; nil: a file
 }
 
-// Outcome is what another method chose, and how long it measured for that.
-type Outcome struct {
+// methodOutcome is another method's choices, and the time of its search.
+type methodOutcome struct {
 	Method  string    `json:"method"`
 	Seconds float64   `json:"seconds"`
-	NS      []float64 `json:"ns"` // by point: what its choice takes
+	NS      []float64 `json:"ns"` // by point: the time of its choice
 }
 
 // isOdd reports whether a row's size is no power of two.
-func (r *Row) isOdd() bool { return r.Bytes&(r.Bytes-1) != 0 }
+func (r *setRow) isOdd() bool { return r.Bytes&(r.Bytes-1) != 0 }
 
 // best returns the least time of a row, ns.
-func (r *Row) best() float64 {
+func (r *setRow) best() float64 {
 	least := math.Inf(1)
 	for _, ns := range r.NS {
 		if ns > 0 {
@@ -67,7 +67,7 @@ func (r *Row) best() float64 {
 }
 
 // spent returns how long it takes to measure a row with a plan, seconds.
-func (s *Set) spent(row, plan int) float64 {
+func (s *recordedSet) spent(row, plan int) float64 {
 	r := &s.Points[row]
 	if r.Spent != nil {
 		return r.Spent[plan] / 1e9
@@ -75,21 +75,17 @@ func (s *Set) spent(row, plan int) float64 {
 	return r.NS[plan] * float64(s.Samples) / 1e9
 }
 
-// ReadSet reads a file that [Set.Encode] wrote.
-func ReadSet(name string) (*Set, error) {
-	data, err := os.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	s := &Set{}
+// parseSet reads a file written by [recordedSet.encode].
+func parseSet(name string, data []byte) (*recordedSet, error) {
+	s := &recordedSet{}
 	if err := json.Unmarshal(data, s); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return s, s.check(name)
 }
 
-// check parses the plans, and complains about a set that can't be replayed.
-func (s *Set) check(name string) error {
+// check parses the plans, and complains if the set can't be replayed.
+func (s *recordedSet) check(name string) error {
 	if s.Version != setVersion {
 		return fmt.Errorf("%s: tierflow_set is %d; allowed is %d", name, s.Version, setVersion)
 	}
@@ -117,8 +113,8 @@ func (s *Set) check(name string) error {
 	return nil
 }
 
-// Encode returns the set as a file, a line for each point.
-func (s *Set) Encode() ([]byte, error) {
+// encode returns the set as a file, a line for each point.
+func (s *recordedSet) encode() ([]byte, error) {
 	var b bytes.Buffer
 	head := *s
 	head.Points = nil
@@ -146,21 +142,9 @@ func (s *Set) Encode() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// request is the set's collective with so many bytes, of floats if there are whole ones.
-func request(coll tasks.Collective, n int64) tasks.Request {
-	r := tasks.Request{Coll: coll, Type: tasks.Uint8, Count: n}
-	if n%4 == 0 {
-		r.Type, r.Count = tasks.Float32, n/4
-	}
-	if r.Reduces() {
-		r.Op = tasks.Sum
-	}
-	return r
-}
-
-// prices returns what the plans cost on a machine, ns, by point and plan; 0: they have no price.
+// prices returns the plans' prices on a machine, ns, by point and plan; 0: there is none.
 // Nodes are numbered one after the other.
-func (s *Set) prices(m *machine.Machine) ([][]float64, error) {
+func (s *recordedSet) prices(m *machine.Machine) ([][]float64, error) {
 	coll, err := tasks.ParseCollective(s.Collective)
 	if err != nil {
 		return nil, err
@@ -171,7 +155,7 @@ func (s *Set) prices(m *machine.Machine) ([][]float64, error) {
 		if err != nil {
 			return nil, err
 		}
-		p, err := price.New(m, on, request(coll, row.Bytes), all.Submodules())
+		p, err := price.New(m, on, labkit.Request(coll, row.Bytes), all.Submodules())
 		if err != nil {
 			return nil, err
 		}

@@ -13,21 +13,21 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// readSets reads recorded sets: a file of one, or a decision table with all that was measured.
-func readSets(name string) ([]*Set, error) {
+// readSets reads recorded sets: a file of one, or a decision table with its measurements.
+func readSets(name string) ([]*recordedSet, error) {
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
 	if !strings.Contains(string(data[:min(len(data), 200)]), `"tierflow_table"`) {
-		s, err := ReadSet(name)
-		return []*Set{s}, err
+		s, err := parseSet(name, data)
+		return []*recordedSet{s}, err
 	}
 	t, err := table.Parse(name, data, all.Submodules())
 	if err != nil {
 		return nil, err
 	}
-	var sets []*Set
+	var sets []*recordedSet
 	for _, coll := range tasks.Requestable() {
 		if s := setOf(t, coll.String()); len(s.Points) > 0 {
 			if err := s.check(name + ": " + s.Collective); err != nil {
@@ -42,9 +42,9 @@ func readSets(name string) ([]*Set, error) {
 	return sets, nil
 }
 
-// setOf makes a set of what a table has measured of a collective. A point is an entry.
-func setOf(t *table.Table, coll string) *Set {
-	s := &Set{Version: setVersion, Collective: coll, On: strings.Join(t.Provenance.Machines, ", "), of: t}
+// setOf makes a set of a table's measurements of a collective. A point is an entry.
+func setOf(t *table.Table, coll string) *recordedSet {
+	s := &recordedSet{Version: setVersion, Collective: coll, On: strings.Join(t.Provenance.Machines, ", "), of: t}
 	at := map[string]int{}
 	for _, m := range t.Measured {
 		if _, known := at[m.Plan]; m.Collective == coll && !known {
@@ -57,7 +57,7 @@ func setOf(t *table.Table, coll string) *Set {
 		if e.Collective != coll {
 			continue
 		}
-		row := Row{Bytes: e.Bytes, NS: make([]float64, len(s.Plans)), Spent: make([]float64, len(s.Plans)), entry: e}
+		row := setRow{Bytes: e.Bytes, NS: make([]float64, len(s.Plans)), Spent: make([]float64, len(s.Plans)), entry: e}
 		row.Nodes, row.PerNode = e.Levels.Machine()
 		for _, m := range t.Measured {
 			if m.IsOf(e) {
@@ -69,8 +69,8 @@ func setOf(t *table.Table, coll string) *Set {
 	return s
 }
 
-// learned makes a table by method learn, whose measurements come from a table that has everything.
-func learned(ctx context.Context, sets []*Set, seed uint64) (*table.Table, error) {
+// learnTable makes a table by method learn. Its measurements come from the sets' table.
+func learnTable(ctx context.Context, sets []*recordedSet, seed uint64) (*table.Table, error) {
 	whole := sets[0].of
 	made := &table.Table{Version: table.Version, Provenance: whole.Provenance}
 	made.Provenance.Method = "learn, of a " + whole.Provenance.Method
@@ -80,7 +80,7 @@ func learned(ctx context.Context, sets []*Set, seed uint64) (*table.Table, error
 		if err != nil {
 			return nil, err
 		}
-		c := Contest{}
+		c := learningWay{}
 		c.Options.Seed = seed
 		r := s.newReplayed(c, prices)
 		every, _ := s.everything()
@@ -94,7 +94,7 @@ func learned(ctx context.Context, sets []*Set, seed uint64) (*table.Table, error
 	return made, ctx.Err()
 }
 
-// write adds entries with what is known: what was measured, and what is chosen.
+// write adds the entries, with measured plans and the chosen one, and their measurements.
 func (r *replayed) write(made *table.Table) {
 	for row := range r.set.Points {
 		e := *r.set.Points[row].entry

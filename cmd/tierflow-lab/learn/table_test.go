@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -15,15 +16,7 @@ import (
 func TestLearnedTable(t *testing.T) {
 	dir := t.TempDir()
 	whole, part := filepath.Join(dir, "whole.json"), filepath.Join(dir, "part.json")
-	const recorded = "../../../testdata/tables/recorded.json"
-	data, err := os.ReadFile(recorded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	of, err := table.Parse(recorded, data, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	of := readTable(t, "../../../testdata/tables/recorded.json")
 	of.Measured = nil // of each entry all candidates, as if they were all there is
 	for i := range of.Entries {
 		e := &of.Entries[i]
@@ -39,16 +32,10 @@ func TestLearnedTable(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if status, out, errs := lab(t, "learn", "--replay", whole, "--learned", part); status != 0 || !strings.Contains(out, "part.json: ") {
-		t.Fatalf("%s%s", out, errs)
+	if out := lab.Succeeds(t, "learn", "--replay", whole, "--learned", part); !strings.Contains(out, "part.json: ") {
+		t.Fatal(out)
 	}
-	if data, err = os.ReadFile(part); err != nil {
-		t.Fatal(err)
-	}
-	made, err := table.Parse(part, data, all.Submodules())
-	if err != nil {
-		t.Fatal(err)
-	}
+	made := readTable(t, part)
 	if len(made.Entries) != len(of.Entries) || len(made.Measured) >= len(of.Measured) || len(made.Measured) == 0 || !strings.HasPrefix(made.Provenance.Method, "learn") {
 		t.Errorf("%d entries of %d, %d measurements of %d, by %s", len(made.Entries), len(of.Entries), len(made.Measured), len(of.Measured), made.Provenance.Method)
 	}
@@ -67,7 +54,15 @@ func TestLearnedTable(t *testing.T) {
 	if sum < 1 || sum > 1.1 {
 		t.Errorf("mean slowdown %.3f", sum)
 	}
-	if status, _, errs := lab(t, "learn", "--replay", "../../../testdata/learned/allgather-1gbit.json", "--learned", part); status != 2 || !strings.Contains(errs, "allowed is one decision table") {
-		t.Errorf("status %d, %s", status, errs)
+	lab.Refuses(t, "allowed is one decision table", "learn", "--replay", "../../../testdata/learned/allgather-1gbit.json", "--learned", part)
+}
+
+// readTable reads a decision table.
+func readTable(t *testing.T, name string) *table.Table {
+	t.Helper()
+	read, err := table.Parse(name, []byte(kittest.Contents(t, name)), all.Submodules())
+	if err != nil {
+		t.Fatal(err)
 	}
+	return read
 }
