@@ -6,11 +6,11 @@ import (
 	"io"
 	"math"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/costs/derived"
 	"github.com/tierflow/tierflow/costs/stats"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -21,18 +21,16 @@ type modelChoices struct {
 	Rows  []choiceRow `json:"rows"`
 	Model chosenMean  `json:"model"`
 	Rule  chosenMean  `json:"rule"`
-	Table *chosenMean `json:"table,omitempty"`
 }
 
-// choiceRow is what is chosen with one size.
+// choiceRow is the choices for one size.
 type choiceRow struct {
 	Bytes    int64          `json:"bytes"`
 	Best     string         `json:"best"` // of the six
 	NS       float64        `json:"best_ns"`
-	Measured []measuredPlan `json:"measured"` // the six, less those that are left out
+	Measured []measuredPlan `json:"measured"` // the six, less those left out
 	Model    chosen         `json:"model"`
 	Rule     chosen         `json:"rule"`
-	Table    *chosen        `json:"table,omitempty"`
 }
 
 // measuredPlan is an algorithm beside the others.
@@ -58,11 +56,11 @@ type chosenMean struct {
 }
 
 // tooSlow is how many times as long as the best an algorithm may take by its model to be
-// measured. Models are off by a tenth where it matters, so what is left out can't be best.
+// measured. Models are off by a tenth where it matters, so none of those left out can be best.
 const tooSlow = 3
 
 // compareModels measures all algorithms with every size, in turns with what the built-in
-// rule chooses, and the table if there is one.
+// rule chooses.
 func (u *modelling) compareModels(ctx context.Context, r *tuning.Rank, p *derived.Parameters) (*modelChoices, error) {
 	all := &modelChoices{}
 	bar := kit.NewProgress(r.Stderr, "choices", "")
@@ -76,12 +74,8 @@ func (u *modelling) compareModels(ctx context.Context, r *tuning.Rank, p *derive
 		all.Rows = append(all.Rows, row)
 	}
 	bar.Finish()
-	all.Model = meanOf(all.Rows, func(r *choiceRow) *chosen { return &r.Model })
-	all.Rule = meanOf(all.Rows, func(r *choiceRow) *chosen { return &r.Rule })
-	if u.Table != "" {
-		m := meanOf(all.Rows, func(r *choiceRow) *chosen { return r.Table })
-		all.Table = &m
-	}
+	all.Model = meanOf(all.Rows, func(r *choiceRow) chosen { return r.Model })
+	all.Rule = meanOf(all.Rows, func(r *choiceRow) chosen { return r.Rule })
 	return all, nil
 }
 
@@ -89,7 +83,7 @@ func (u *modelling) compareModels(ctx context.Context, r *tuning.Rank, p *derive
 func (u *modelling) compareSize(ctx context.Context, r *tuning.Rank, p *derived.Parameters, bytes int64) (row choiceRow, err error) {
 	t := u.Job.Topology()
 	request := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: bytes}
-	priced := p.Rank(t.Size(), bytes, u.inner)
+	priced := p.Rank(t.Size(), bytes, modelSegment)
 	choice := priced[0].Algorithm
 	plans, names := map[string]tasks.Plan{}, map[string]string{}
 	add := func(q tasks.Plan) string {
@@ -99,18 +93,10 @@ func (u *modelling) compareSize(ctx context.Context, r *tuning.Rank, p *derived.
 	}
 	for _, one := range priced {
 		if m, _ := derived.Bcast(one.Algorithm); one.NS <= tooSlow*priced[0].NS {
-			names[m.Algorithm] = add(m.Plan(t, u.inner))
+			names[m.Algorithm] = add(m.Plan(t, modelSegment))
 		}
 	}
 	rule := add(tune.Space{Registry: u.Registry}.Rule(request, t))
-	tabled := ""
-	if u.Table != "" {
-		q, err := planner.Decide(request, t, &planner.Options{Table: u.Table})
-		if err != nil {
-			return row, err
-		}
-		tabled = add(q)
-	}
 	measured, err := inTurns(ctx, r, request, plans, stats.Stop{Budget: u.Time / confrontRounds, Least: 2})
 	if err != nil {
 		return row, err
@@ -131,44 +117,29 @@ func (u *modelling) compareSize(ctx context.Context, r *tuning.Rank, p *derived.
 		return chosen{name, ns, ns / row.NS}
 	}
 	row.Model, row.Rule = of(choice, names[choice]), of(rule, rule)
-	if tabled != "" {
-		c := of(tabled, tabled)
-		row.Table = &c
-	}
 	return row, nil
 }
 
 // meanOf sums up the choices of all sizes.
-func meanOf(rows []choiceRow, of func(r *choiceRow) *chosen) (m chosenMean) {
-	logs := 0.0
+func meanOf(rows []choiceRow, of func(r *choiceRow) chosen) (m chosenMean) {
+	var ratios []float64
 	for i := range rows {
-		c := of(&rows[i])
-		logs += math.Log(c.Ratio)
-		m.Max = max(m.Max, c.Ratio)
+		ratios = append(ratios, of(&rows[i]).Ratio)
+		m.Max = max(m.Max, ratios[i])
 	}
-	m.Mean = math.Exp(logs / float64(len(rows)))
+	m.Mean = labkit.GeometricMean(ratios)
 	return m
 }
 
 // print prints the rows as the paper does: in parentheses the percent by which a choice is
 // slower than the best of the six; less than none if it is none of them, and faster.
 func (c *modelChoices) print(w io.Writer) {
-	fmt.Fprintln(w, "\nbytes\tbest\tµs\tmodels (%)\tbuilt-in rule (%)\ttable (%)\t")
-	text := func(c *chosen) string {
-		if c == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%s (%.0f)", c.Plan, 100*(c.Ratio-1))
-	}
+	fmt.Fprintln(w, "\nbytes\tbest\tµs\tmodels (%)\tbuilt-in rule (%)\t")
+	text := func(c chosen) string { return fmt.Sprintf("%s (%.0f)", c.Plan, 100*(c.Ratio-1)) }
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\t%s\t%s\t\n", tasks.FormatBytes(r.Bytes), r.Best, r.NS/1e3, text(&r.Model), text(&r.Rule), text(r.Table))
+		fmt.Fprintf(w, "%s\t%s\t%.1f\t%s\t%s\t\n", tasks.FormatBytes(r.Bytes), r.Best, r.NS/1e3, text(r.Model), text(r.Rule))
 	}
-	mean := func(m *chosenMean) string {
-		if m == nil {
-			return "-"
-		}
-		return fmt.Sprintf("%.3f, at most %.3f", m.Mean, m.Max)
-	}
-	fmt.Fprintf(w, "mean of ratios\t\t\t%s\t%s\t%s\t\n", mean(&c.Model), mean(&c.Rule), mean(c.Table))
+	mean := func(m chosenMean) string { return fmt.Sprintf("%.3f, at most %.3f", m.Mean, m.Max) }
+	fmt.Fprintf(w, "mean of ratios\t\t\t%s\t%s\t\n", mean(c.Model), mean(c.Rule))
 }

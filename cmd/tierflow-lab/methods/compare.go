@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/costs"
@@ -20,7 +21,6 @@ import (
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // comparing is the commands compare and validate, with the flags of a search.
@@ -99,13 +99,9 @@ func (u *comparing) runCompare(ctx context.Context, r *tuning.Rank) error {
 	if !r.IsFirst() {
 		return nil
 	}
-	if u.JSON {
-		err = kit.WriteJSON(r.Stdout, all)
-	} else {
-		err = all.print(r)
-	}
+	err = labkit.Print(r.Stdout, u.JSON, all, labkit.Right, all.print)
 	if err == nil && len(all.Points) > 0 {
-		err = u.draw(r, all.figures())
+		err = labkit.Draw(r.Stdout, u.SVG, all.figures())
 	}
 	if err == nil && all.Interrupted {
 		err = fmt.Errorf("interrupted: of %d points %d are compared", len(u.Requests), len(all.Points))
@@ -113,20 +109,7 @@ func (u *comparing) runCompare(ctx context.Context, r *tuning.Rank) error {
 	return err
 }
 
-// draw writes a figure to the file of --svg, if there is one. It comes after what is
-// printed, so that a file that can't be written loses nothing else.
-func (u *comparing) draw(r *tuning.Rank, figure viz.Panels) error {
-	if u.SVG == "" {
-		return nil
-	}
-	drawing, err := figure.SVG()
-	if err != nil {
-		return err
-	}
-	return kit.WriteOutput(r.Stdout, u.SVG, drawing)
-}
-
-// contest is a method that is compared.
+// contest is a method to compare.
 type contest struct {
 	method *tune.Method
 	when   tune.RaceWhen
@@ -146,12 +129,7 @@ var contests = []contest{
 	{method: tune.Learn, when: tune.RacesAuto},
 }
 
-func contestNames() (all []string) {
-	for _, c := range contests {
-		all = append(all, c.name())
-	}
-	return all
-}
+func contestNames() []string { return kit.Words(contests, contest.name) }
 
 // parseContests returns the contests of names, which may have budgets after =. Without names it is
 // all but the one that learns, each with the same budget.
@@ -202,7 +180,7 @@ func (u *comparing) compareMethods(ctx context.Context, r *tuning.Rank, all *com
 		p := t.Provenance
 		tables = append(tables, t)
 		all.Methods = append(all.Methods, comparedMethod{
-			Method: tuning.ContestName(c.method, c.when), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
+			Method: c.name(), Configurations: configurations, Measurements: p.Configurations, Planned: p.Planned,
 			Rejected: p.Rejected, TuningS: r.Seconds(begin, simulated), Spent: r.Spent.All, Reuse: r.Reuse, Choices: []comparedChoice{},
 		})
 		if all.Interrupted, err = wantsEnd(ctx, r); all.Interrupted || err != nil {

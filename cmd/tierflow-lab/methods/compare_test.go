@@ -98,22 +98,6 @@ func TestTuneValidate(t *testing.T) {
 	}
 }
 
-func TestSpearman(t *testing.T) {
-	for _, test := range []struct {
-		a, b []float64
-		want float64
-	}{
-		{[]float64{1, 2, 3, 40}, []float64{10, 11, 12, 13}, 1},
-		{[]float64{1, 2, 3}, []float64{9, 8, 1}, -1},
-		{[]float64{1, 2, 2, 3}, []float64{1, 3, 2, 4}, 0.9486832980505138}, // ties share ranks
-		{[]float64{5}, []float64{6}, 1},
-	} {
-		if got := spearman(test.a, test.b); math.Abs(got-test.want) > 1e-12 {
-			t.Errorf("%v and %v: %v, want %v", test.a, test.b, got, test.want)
-		}
-	}
-}
-
 // Methods can be named, and have budgets of their own. The first is what others are compared with.
 func TestCompareNamedMethods(t *testing.T) {
 	args := smallSpace("compare", "--ops", "bcast", "--min", "64KiB", "--json")

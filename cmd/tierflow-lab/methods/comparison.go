@@ -2,10 +2,11 @@ package methods
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strings"
-	"text/tabwriter"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
@@ -20,7 +21,7 @@ type comparison struct {
 	Links       string           `json:"links"`
 	Regime      costs.Regime     `json:"regime"`
 	Stop        string           `json:"stop"`
-	Interrupted bool             `json:"interrupted,omitempty"` // what follows is what was done until then
+	Interrupted bool             `json:"interrupted,omitempty"` // the rest is as far as it came
 	Methods     []comparedMethod `json:"methods"`
 	Points      []comparedPoint  `json:"points"`
 }
@@ -28,13 +29,13 @@ type comparison struct {
 // comparedMethod is one method of tuning, or the built-in rule.
 type comparedMethod struct {
 	Method         string           `json:"method"`
-	Configurations int              `json:"configurations"` // of all sizes together, that it chose from
-	Measurements   int              `json:"measurements"`   // that it made
-	Planned        int              `json:"planned"`        // that it would have made without a budget
+	Configurations int              `json:"configurations"` // of all sizes together, to choose from
+	Measurements   int              `json:"measurements"`   // made
+	Planned        int              `json:"planned"`        // without a budget
 	Rejected       table.Counts     `json:"rejected"`
 	TuningS        float64          `json:"tuning_s"`
 	Spent          []tuning.Spent   `json:"spent"`
-	Reuse          tune.Reuse       `json:"reuse"`         // of tasks that were measured by themselves
+	Reuse          tune.Reuse       `json:"reuse"`         // of tasks measured by themselves
 	MeanSlowdown   float64          `json:"mean_slowdown"` // geometric
 	MaxSlowdown    float64          `json:"max_slowdown"`
 	Choices        []comparedChoice `json:"choices"`
@@ -53,7 +54,7 @@ type comparedChoice struct {
 	Tie        bool    `json:"tie"`
 }
 
-// comparedPoint sums up what exhaustive search measured of one point.
+// comparedPoint sums up exhaustive search's measurements of one point.
 type comparedPoint struct {
 	Collective string  `json:"collective"`
 	Bytes      int64   `json:"bytes"`
@@ -67,20 +68,28 @@ type comparedPoint struct {
 func (c *comparison) fillMeans() {
 	for i := range c.Methods {
 		m := &c.Methods[i]
-		logs := 0.0
+		var slowdowns []float64
 		for _, choice := range m.Choices {
-			logs += math.Log(choice.Slowdown)
+			slowdowns = append(slowdowns, choice.Slowdown)
 			m.MaxSlowdown = max(m.MaxSlowdown, choice.Slowdown)
 		}
-		if len(m.Choices) > 0 {
-			m.MeanSlowdown = math.Exp(logs / float64(len(m.Choices)))
-		}
+		m.MeanSlowdown = labkit.GeometricMean(slowdowns)
 	}
 }
 
-func (c *comparison) print(r *tuning.Rank) error {
-	fmt.Fprintf(r.Stdout, "# %s; %s; calls %v\n# ends: %s\n", c.Topology, c.Links, c.Regime, c.Stop)
-	w := tabwriter.NewWriter(r.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+// choiceAt returns the method's choice for a point, if the budget left one.
+func (m *comparedMethod) choiceAt(p comparedPoint) (comparedChoice, bool) {
+	for _, choice := range m.Choices {
+		if choice.Collective == p.Collective && choice.Bytes == p.Bytes {
+			return choice, true
+		}
+	}
+	return comparedChoice{}, false
+}
+
+// print writes a line for each method, the time and tasks of searches, and a line for each point.
+func (c *comparison) print(w io.Writer) {
+	fmt.Fprintf(w, "# %s; %s; calls %v\n# ends: %s\n", c.Topology, c.Links, c.Regime, c.Stop)
 	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\t")
 	for _, m := range c.Methods {
 		ties := 0
@@ -91,34 +100,25 @@ func (c *comparison) print(r *tuning.Rank) error {
 		}
 		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
 	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
 	for _, m := range c.Methods {
 		if len(m.Spent) > 0 {
-			fmt.Fprintf(r.Stdout, "%s: %s\n", m.Method, tuning.SpentText(m.Spent))
+			fmt.Fprintf(w, "%s: %s\n", m.Method, tuning.SpentText(m.Spent))
 		}
 		if m.Reuse.Tasks > 0 {
-			fmt.Fprintf(r.Stdout, "%s: tasks: %v\n", m.Method, m.Reuse)
+			fmt.Fprintf(w, "%s: tasks: %v\n", m.Method, m.Reuse)
 		}
 	}
 	fmt.Fprintln(w, "\ncollective\tbytes\tmedian/best\tmean/best\tslowdowns\tchoice of exhaustive\t")
-	for at, p := range c.Points {
+	for _, p := range c.Points {
 		var slow []string
-		plan := ""
-		for i, m := range c.Methods {
-			for _, choice := range m.Choices {
-				if choice.Collective == p.Collective && choice.Bytes == p.Bytes {
-					slow = append(slow, fmt.Sprintf("%.2f", choice.Slowdown))
-					if i == 0 {
-						plan = choice.Plan
-					}
-				}
+		for _, m := range c.Methods {
+			if choice, ok := m.choiceAt(p); ok {
+				slow = append(slow, fmt.Sprintf("%.2f", choice.Slowdown))
 			}
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%s\t%s\t\n", p.Collective, tasks.FormatBytes(p.Bytes), c.Points[at].Median/p.Best, p.Mean/p.Best, strings.Join(slow, " "), plan)
+		exhaustive, _ := c.Methods[0].choiceAt(p)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%.2f\t%s\t%s\t\n", p.Collective, tasks.FormatBytes(p.Bytes), p.Median/p.Best, p.Mean/p.Best, strings.Join(slow, " "), exhaustive.Plan)
 	}
-	return w.Flush()
 }
 
 // figures draws figures 8 and 9 of the HAN paper: how long the methods search, and what
@@ -133,10 +133,8 @@ func (c *comparison) figures() viz.Panels {
 		searched, s := viz.Series{Name: m.Method, Values: []float64{m.TuningS}}, viz.Series{Name: m.Method}
 		for _, point := range c.Points {
 			ns := math.NaN()
-			for _, choice := range m.Choices {
-				if choice.Collective == point.Collective && choice.Bytes == point.Bytes {
-					ns = choice.NS
-				}
+			if choice, ok := m.choiceAt(point); ok {
+				ns = choice.NS
 			}
 			s.Values = append(s.Values, ns/1e3)
 		}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
-	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -13,9 +12,6 @@ import (
 var lab kittest.Runner = func() *cobra.Command {
 	return kit.NewRoot("tierflow-lab", "", Commands(all.Submodules())...)
 }
-
-// tierflow is the command that writes tables.
-var tierflow kittest.Runner = func() *cobra.Command { return kit.NewRoot("tierflow", "", tuning.Command(all.Submodules())) }
 
 // smallSpace is arguments that leave few configurations, all of them fast.
 func smallSpace(args ...string) []string { return append(fewPlans(args...), "--max", "64KiB") }

@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/costs/derived"
@@ -21,10 +21,8 @@ import (
 // modelling has the flags of models.
 type modelling struct {
 	tuning.Tuning
-	segment string // --segment
-	compare bool   // --compare
+	compare bool // --compare
 	bytes   []int64
-	inner   int64
 }
 
 // modelsCommand returns models.
@@ -40,11 +38,10 @@ Lastovetsky, PaCT 2021, sections 4.1 and 4.2). One rank on each node.
 
 --compare then measures the six algorithms beside each other with every size, and
 prints the best one, what the models choose, and what the built-in rule chooses, with
-how many percent longer these take than the best (table 3 of that paper). --table adds
-what a decision table chooses. An algorithm that takes over three times the best by its
-model is left out.
+how many percent longer these take than the best (table 3 of that paper). An algorithm
+that takes over three times the best by its model is left out.
 
-Pieces are of --segment bytes; a linear bcast is not cut. --simulate takes the times
+Pieces are of 8 KiB; a linear bcast is not cut. --simulate takes the times
 from a simulation of a machine, so --topo may have hundreds of nodes.`,
 		Example: `  tierflow-lab models --topo 4x1
   tierflow-lab models --compare --topo 90x1 --simulate machine.json
@@ -59,7 +56,6 @@ from a simulation of a machine, so --topo may have hundreds of nodes.`,
 				if err != nil {
 					return err
 				}
-				u.Job = s
 				most := tasks.Request{Coll: tasks.Bcast, Type: tasks.Uint8, Count: u.bytes[len(u.bytes)-1]}
 				if _, err := u.SimulatedNeed(c.Context(), s.Topology(), []tasks.Request{most}); err != nil {
 					return err
@@ -77,10 +73,8 @@ from a simulation of a machine, so --topo may have hundreds of nodes.`,
 		}),
 	}
 	u.AddJobFlags(c)
-	u.AddTableFlag(c)
 	f := c.Flags()
 	f.StringVar(&u.Bytes, "bytes", "8KiB:4MiB:x2", "sizes to compare; the largest bounds the experiments, too")
-	f.StringVar(&u.segment, "segment", "8KiB", "size of pieces")
 	f.DurationVar(&u.Time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.File, "simulate", "", kit.SimulateText)
 	f.BoolVar(&u.compare, "compare", false, "measure all six algorithms beside what is chosen")
@@ -88,16 +82,16 @@ from a simulation of a machine, so --topo may have hundreds of nodes.`,
 	return c
 }
 
+// modelSegment is the size of pieces, as in the paper.
+const modelSegment = 8 << 10
+
 // readFlags reads sizes and times.
 func (u *modelling) readFlags() (err error) {
 	if u.bytes, err = u.ReadSizes(); err != nil {
 		return err
 	}
-	if u.inner, err = kit.ParseSize(u.segment); err != nil {
-		return kit.Usagef("--segment: %w", err)
-	}
-	if u.inner < 1 || u.inner > u.bytes[len(u.bytes)-1] {
-		return kit.Usagef("--segment %s: from 1 byte to the largest of --bytes, %s", u.segment, tasks.FormatBytes(u.bytes[len(u.bytes)-1]))
+	if most := u.bytes[len(u.bytes)-1]; most < modelSegment {
+		return kit.Usagef("--bytes: the largest is %s; experiments need %s, a piece, or more", tasks.FormatBytes(most), tasks.FormatBytes(modelSegment))
 	}
 	if u.Time <= 0 {
 		return kit.Usagef("--time %v: a time is above 0", u.Time)
@@ -112,14 +106,14 @@ type modelled struct {
 	Links      string              `json:"links"`
 	Stop       string              `json:"stop"`
 	Segment    int64               `json:"segment"`
-	Seconds    float64             `json:"seconds"` // that the experiments took
+	Seconds    float64             `json:"seconds"` // of the experiments
 	Gamma      []float64           `json:"gamma"`   // of 2, 3, … ranks
-	Gather     derived.Gather      `json:"gather"`  // that follows each bcast
+	Gather     derived.Gather      `json:"gather"`  // behind each bcast
 	Algorithms []modelledAlgorithm `json:"algorithms"`
 	Choices    *modelChoices       `json:"choices,omitempty"`
 }
 
-// modelledAlgorithm is what is known of one algorithm.
+// modelledAlgorithm is one algorithm's model, with its experiments.
 type modelledAlgorithm struct {
 	Algorithm string `json:"algorithm"`
 	derived.Line
@@ -139,14 +133,14 @@ func (u *modelling) runModels(ctx context.Context, r *tuning.Rank) error {
 	if t.Nodes() != t.Size() && t.Nodes() > 1 {
 		return kit.Usagef("models are of one rank on each node, or of the ranks of one node; %v has %d ranks on %d nodes", t, t.Size(), t.Nodes())
 	}
-	o := tune.Estimation{Topology: t, Registry: u.Registry, Segment: u.inner, Most: u.bytes[len(u.bytes)-1], Stop: u.Stop}
+	o := tune.Estimation{Topology: t, Registry: u.Registry, Segment: modelSegment, Most: u.bytes[len(u.bytes)-1], Stop: u.Stop}
 	begin := time.Now()
 	p, experiments, err := o.Estimate(ctx, r.Meter)
 	if err != nil {
 		return err
 	}
 	all := modelled{
-		Topology: t.String(), Links: u.LinksOf(r), Stop: tuning.StopText(u.Stop.WithDefaults()), Segment: u.inner,
+		Topology: t.String(), Links: u.LinksOf(r), Stop: tuning.StopText(u.Stop.WithDefaults()), Segment: modelSegment,
 		Seconds: kit.Round(time.Since(begin).Seconds(), 1e3), Gamma: p.Gamma.Measured(),
 	}
 	for _, m := range derived.Models() {
@@ -168,16 +162,12 @@ func (u *modelling) runModels(ctx context.Context, r *tuning.Rank) error {
 	if !r.IsFirst() {
 		return nil
 	}
-	if u.JSON {
-		return kit.WriteJSON(r.Stdout, all)
-	}
-	return all.print(r, p)
+	return labkit.Print(r.Stdout, u.JSON, all, labkit.Right, all.print)
 }
 
 // print prints tables 1 to 3 of the paper.
-func (m *modelled) print(r *tuning.Rank, p *derived.Parameters) error {
-	fmt.Fprintf(r.Stdout, "# %s; %s\n# ends: %s\n# experiments: %.1f s, segments of %s\n", m.Topology, m.Links, m.Stop, m.Seconds, tasks.FormatBytes(m.Segment))
-	w := tabwriter.NewWriter(r.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+func (m *modelled) print(w io.Writer) {
+	fmt.Fprintf(w, "# %s; %s\n# ends: %s\n# experiments: %.1f s, segments of %s\n", m.Topology, m.Links, m.Stop, m.Seconds, tasks.FormatBytes(m.Segment))
 	fmt.Fprintln(w, "P\tγ(P)\t")
 	for i, g := range m.Gamma {
 		fmt.Fprintf(w, "%d\t%.3f\t\n", i+2, g)
@@ -190,5 +180,4 @@ func (m *modelled) print(r *tuning.Rank, p *derived.Parameters) error {
 	if m.Choices != nil {
 		m.Choices.print(w)
 	}
-	return w.Flush()
 }

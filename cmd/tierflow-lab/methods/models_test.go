@@ -7,27 +7,17 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
-	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // On simulated nodes the models choose hardly worse than the best of six (table 3 of the
-// paper has 3 and 10 percent), also those of a table that they made on fewer nodes.
+// paper has 3 and 10 percent).
 func TestModelsCompare(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "table.json")
-	tierflow.Succeeds(t, strings.Fields("tune -o "+file+" --method models --topo 8x1 --simulate assumed --ops bcast --bytes 8KiB:512KiB:x8")...)
-	if _, err := planner.LoadTable(file, all.Submodules()); err != nil {
-		t.Fatal(err)
-	}
-	m := kittest.Decode[modelled](t, lab.Succeeds(t, strings.Fields("models --compare --json --topo 16x1 --simulate assumed --bytes 8KiB:512KiB:x8 --table "+file)...))
+	m := kittest.Decode[modelled](t, lab.Succeeds(t, strings.Fields("models --compare --json --topo 16x1 --simulate assumed --bytes 8KiB:512KiB:x8")...))
 	if len(m.Algorithms) != 6 || len(m.Gamma) != 7 || m.Gamma[0] != 1 || len(m.Choices.Rows) != 3 {
 		t.Errorf("%+v", m)
 	}
 	if c := m.Choices.Model; c.Mean < 1 || c.Mean > 1.03 || c.Max > 1.1 {
 		t.Errorf("the models' choices take %+v times as long as the best", c)
-	}
-	if c := m.Choices.Table; c == nil || c.Max > 1.2 {
-		t.Errorf("the choices of a table from fewer nodes take %+v times as long as the best", c)
 	}
 	for _, r := range m.Choices.Rows {
 		for _, one := range r.Measured {
@@ -40,7 +30,7 @@ func TestModelsCompare(t *testing.T) {
 
 // Models are estimated on ranks, too.
 func TestModelsOnRanks(t *testing.T) {
-	text := lab.Succeeds(t, strings.Fields("models --compare --topo 3x1 --link none --bytes 1KiB,4KiB --segment 1KiB --time 1ms")...)
+	text := lab.Succeeds(t, strings.Fields("models --compare --topo 3x1 --link none --bytes 8KiB,32KiB --time 1ms")...)
 	for _, want := range []string{"γ(P)", "splitbinary", "built-in rule (%)", "mean of ratios"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
@@ -49,19 +39,13 @@ func TestModelsOnRanks(t *testing.T) {
 }
 
 func TestModelsWrongArguments(t *testing.T) {
-	for _, test := range []struct{ args, want string }{
-		{"models --topo 4x2 --simulate assumed", "models are of one rank on each node, or of the ranks of one node; 4x2 has 8 ranks on 4 nodes"},
-		{"models --segment 0", "--segment 0"},
-		{"models --segment 8MiB", "from 1 byte to the largest of --bytes, 4MiB"},
-		{"models --segment x", "--segment"},
-		{"models --bytes x", "--bytes"},
-		{"models --time 0s", "--time 0s"},
-		{"models --simulate nosuch.json", "--simulate: open nosuch.json"},
-	} {
-		if s := lab.Run(t, strings.Fields(test.args)...); s.Status == 0 || !strings.Contains(s.Errors, test.want) {
-			t.Errorf("%s: %+v, want %q", test.args, s, test.want)
-		}
-	}
+	lab.RefusesAll(t, "", map[string]string{
+		"models --topo 4x2 --simulate assumed": "models are of one rank on each node, or of the ranks of one node; 4x2 has 8 ranks on 4 nodes",
+		"models --bytes 64,4KiB":               "the largest is 4KiB; experiments need 8KiB, a piece, or more",
+		"models --bytes x":                     "--bytes",
+		"models --time 0s":                     "--time 0s",
+		"models --simulate nosuch.json":        "--simulate: open nosuch.json",
+	})
 }
 
 // The recordings hold what their README says: choices that take 1.03 times as long as the best of
@@ -76,7 +60,7 @@ func TestRecordedModels(t *testing.T) {
 		if m.Topology != name || len(m.Choices.Rows) != 10 || m.Seconds > 60 {
 			t.Errorf("%s: %s, %d sizes, experiments of %.0f s", name, m.Topology, len(m.Choices.Rows), m.Seconds)
 		}
-		mean := meanOf(m.Choices.Rows, func(r *choiceRow) *chosen { return &r.Model })
+		mean := meanOf(m.Choices.Rows, func(r *choiceRow) chosen { return r.Model })
 		if mean != m.Choices.Model || mean.Mean > 1.03 || mean.Max > 1.11 {
 			t.Errorf("%s: %+v, by its rows %+v", name, m.Choices.Model, mean)
 		}

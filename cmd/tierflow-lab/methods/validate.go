@@ -5,16 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"slices"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/spf13/cobra"
-	"gonum.org/v1/gonum/stat"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	tuning "github.com/tierflow/tierflow/cmd/tierflow/tune"
 	"github.com/tierflow/tierflow/costs"
@@ -51,7 +50,6 @@ right order. Errors are shares of the measured time.`,
 	u.AddFlags(c)
 	f := c.Flags()
 	f.StringVar(&u.Bytes, "bytes", "4MiB", "sizes of a rank's buffer")
-	f.DurationVar(&u.Budget, "budget", 0, "time for all configurations (default no limit)")
 	u.AddSimulateFlag(c)
 	f.BoolVar(&u.JSON, "json", false, "print JSON")
 	f.StringVar(&u.SVG, "svg", "", "draw predicted and measured times to a file")
@@ -89,16 +87,16 @@ type validatedConfig struct {
 
 // accuracyOf says how well one of the predictions of some rows does.
 func accuracyOf(rows []validatedConfig, predicted func(*validatedConfig) float64) (a accuracy) {
-	said, measured := make([]float64, len(rows)), make([]float64, len(rows))
+	forecasts, measured := make([]float64, len(rows)), make([]float64, len(rows))
 	for i := range rows {
-		said[i], measured[i] = predicted(&rows[i]), rows[i].Measured
-		off := said[i]/measured[i] - 1
+		forecasts[i], measured[i] = predicted(&rows[i]), rows[i].Measured
+		off := forecasts[i]/measured[i] - 1
 		a.Mean += math.Abs(off) / float64(len(rows))
 		if math.Abs(off) > math.Abs(a.Worst) {
 			a.Worst = off
 		}
 	}
-	a.Spearman = spearman(said, measured)
+	a.Spearman = labkit.RankCorrelation(forecasts, measured, 1)
 	return a
 }
 
@@ -114,9 +112,9 @@ func byTasks(row *validatedConfig) float64 { return row.Alone }
 // runValidate compares predictions with measurements on one rank.
 func (u *comparing) runValidate(ctx context.Context, r *tuning.Rank) error {
 	var all []validation
-	books, begin := [2]costs.Book{}, time.Now()
+	var books [2]costs.Book
 	for _, request := range u.Requests {
-		v, err := u.validateRequest(ctx, r, request, &books, begin)
+		v, err := u.validateRequest(ctx, r, request, &books)
 		if err != nil {
 			return err
 		}
@@ -125,31 +123,19 @@ func (u *comparing) runValidate(ctx context.Context, r *tuning.Rank) error {
 	if !r.IsFirst() {
 		return nil
 	}
-	var err error
-	if u.JSON {
-		err = kit.WriteJSON(r.Stdout, map[string]any{"validations": all})
-	} else {
-		err = printValidations(r, all)
-	}
-	if err != nil {
+	results := map[string]any{"validations": all}
+	if err := labkit.Print(r.Stdout, u.JSON, results, labkit.Right, func(w io.Writer) { printValidations(w, all) }); err != nil {
 		return err
 	}
-	return u.draw(r, drawValidations(all))
+	return labkit.Draw(r.Stdout, u.SVG, drawValidations(all))
 }
 
 // validateRequest predicts and measures the configurations of one request. The first book has tasks
 // alone, the second one those of all levels together.
-func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request tasks.Request, books *[2]costs.Book, begin time.Time) (v validation, err error) {
+func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request tasks.Request, books *[2]costs.Book) (v validation, err error) {
 	v = validation{Collective: request.Coll.String(), Bytes: request.Bytes()}
 	t := r.Topology
 	for _, p := range u.Space.Plans(request, t) {
-		over := u.Budget > 0 && time.Since(begin) > u.Budget && r.IsFirst()
-		if end, err := r.IsAny(ctx, over); err != nil || end {
-			if err != nil {
-				return v, err
-			}
-			break
-		}
 		alone, err := u.predictByTasks(ctx, r, request, p, &books[0], false)
 		if errors.Is(err, submodules.ErrUnsupported) {
 			continue
@@ -161,7 +147,7 @@ func (u *comparing) validateRequest(ctx context.Context, r *tuning.Rank, request
 		if err != nil {
 			return v, err
 		}
-		if stop, err := r.IsAny(ctx, r.Asked.Err() != nil); err != nil || stop {
+		if stop, err := wantsEnd(ctx, r); err != nil || stop {
 			return v, cmp.Or(err, tune.ErrInterrupted)
 		}
 		timing, err := r.Meter.Collective(ctx, request, p, u.Stop)
@@ -226,37 +212,6 @@ func errorsByShape(rows []validatedConfig) (all []shapeError) {
 	return all
 }
 
-// spearman returns the rank correlation of two lists of equal length. It is 1 for less
-// than two values, which are always in order.
-func spearman(a, b []float64) float64 {
-	if len(a) < 2 {
-		return 1
-	}
-	return stat.Correlation(placesOf(a), placesOf(b), nil)
-}
-
-// placesOf returns each value's place in the order of values. Equal values share the
-// mean of their places.
-func placesOf(values []float64) []float64 {
-	order := make([]int, len(values))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
-	places := make([]float64, len(values))
-	for from := 0; from < len(order); {
-		to := from
-		for to < len(order) && values[order[to]] == values[order[from]] {
-			to++
-		}
-		for _, i := range order[from:to] {
-			places[i] = float64(from+to-1) / 2
-		}
-		from = to
-	}
-	return places
-}
-
 // summarize returns the accuracy over several requests: the mean error of all configurations, the worst
 // one, and the least rank correlation.
 func summarize(all []validation, of func(*validation) *accuracy) (sum accuracy) {
@@ -275,26 +230,22 @@ func summarize(all []validation, of func(*validation) *accuracy) (sum accuracy) 
 	return sum
 }
 
-func printValidations(r *tuning.Rank, all []validation) error {
+// printValidations writes the accuracy of all predictions, then by request each configuration.
+func printValidations(w io.Writer, all []validation) {
 	stages := summarize(all, func(v *validation) *accuracy { return &v.accuracy })
 	alone := summarize(all, func(v *validation) *accuracy { return &v.Alone })
-	fmt.Fprintf(r.Stdout, "# all by stages: the least %v\n# all by tasks alone: the least %v\n", &stages, &alone)
+	fmt.Fprintf(w, "# all by stages: the least %v\n# all by tasks alone: the least %v\n", &stages, &alone)
 	for _, v := range all {
-		fmt.Fprintf(r.Stdout, "# %s of %s: %d configurations; the best predicted is as good as the best measured: %v\n# by stages: %v\n# by tasks alone: %v\n",
+		fmt.Fprintf(w, "# %s of %s: %d configurations; the best predicted is as good as the best measured: %v\n# by stages: %v\n# by tasks alone: %v\n",
 			v.Collective, tasks.FormatBytes(v.Bytes), len(v.Rows), v.Best, &v.accuracy, &v.Alone)
 		for i := range v.Shapes {
-			fmt.Fprintf(r.Stdout, "# %s: %d configurations, %v\n", v.Shapes[i].Shape, v.Shapes[i].Count, &v.Shapes[i].accuracy)
+			fmt.Fprintf(w, "# %s: %d configurations, %v\n", v.Shapes[i].Shape, v.Shapes[i].Count, &v.Shapes[i].accuracy)
 		}
-		w := tabwriter.NewWriter(r.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 		fmt.Fprintln(w, "predicted µs\talone µs\tmeasured µs\tratio\t plan")
 		for _, row := range v.Rows {
 			fmt.Fprintf(w, "%.1f\t%.1f\t%.1f\t%.2f\t %s\n", row.Predicted/1e3, row.Alone/1e3, row.Measured/1e3, row.Predicted/row.Measured, row.Plan)
 		}
-		if err := w.Flush(); err != nil {
-			return err
-		}
 	}
-	return nil
 }
 
 // drawValidations draws figures 4 and 7 of the HAN paper: predicted beside measured times,
