@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
@@ -12,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
-// peer is another library: how its driver is built, and which tools that takes.
+// peer is another library: how its driver is built, and by which tools.
 type peer struct {
 	name     string
 	packages string   // Debian's
@@ -30,16 +31,15 @@ var otherLibraries = []peer{
 // word returns the library's name in --libraries.
 func (l peer) word() string { return strings.ToLower(strings.ReplaceAll(l.name, " ", "")) }
 
-// libraryWords returns the words that --libraries takes.
-func libraryWords() []string {
-	var words []string
-	for _, l := range otherLibraries {
-		words = append(words, l.word())
-	}
-	return words
+// libraryWords returns the words for --libraries.
+func libraryWords() []string { return kit.Words(otherLibraries, peer.word) }
+
+// namesOf returns the libraries' names.
+func namesOf(libraries []peer) []string {
+	return kit.Words(libraries, func(l peer) string { return l.name })
 }
 
-// readLibraries returns the libraries that --libraries names, in our order.
+// readLibraries returns the libraries named by --libraries, in our order.
 func readLibraries(list string) (named []peer, err error) {
 	if list == "" {
 		return nil, nil
@@ -58,18 +58,6 @@ func readLibraries(list string) (named []peer, err error) {
 	return named, nil
 }
 
-// missingPeer is a library that can't be compared.
-type missingPeer struct {
-	Library  string `json:"library"`
-	Packages string `json:"packages"` // Debian's
-	Why      string `json:"why"`
-}
-
-// String returns the note about the library.
-func (m missingPeer) String() string {
-	return fmt.Sprintf("without %s, which Debian's packages %s would bring: %s", m.Library, m.Packages, m.Why)
-}
-
 // versionOf returns the version of the Debian package of a library, or unknown.
 func versionOf(ctx context.Context, l peer) string {
 	name, _, _ := strings.Cut(l.packages, " ")
@@ -77,16 +65,19 @@ func versionOf(ctx context.Context, l peer) string {
 	return cmp.Or(strings.TrimSpace(string(text)), "unknown")
 }
 
-// findPeers builds the driver of each library that is installed.
-func (p *place) findPeers(ctx context.Context, libraries []peer) (found []string, missing []missingPeer, err error) {
+// findPeers builds the drivers of the libraries, and notes versions and the missing ones in a table.
+func (p *place) findPeers(ctx context.Context, libraries []peer, t *peerTable, notes io.Writer) (found []peer, err error) {
 	for _, l := range libraries {
 		if why := p.build(ctx, l); why != nil {
-			missing = append(missing, missingPeer{l.name, l.packages, why.Error()})
+			m := missingPeer{l.name, l.packages, why.Error()}
+			t.Missing = append(t.Missing, m)
+			fmt.Fprintln(notes, "#", m)
 			continue
 		}
-		found = append(found, l.name)
+		found = append(found, l)
+		t.Versions[l.name] = versionOf(ctx, l)
 	}
-	return found, missing, ctx.Err()
+	return found, ctx.Err()
 }
 
 // build compiles a library's driver.

@@ -3,11 +3,11 @@ package peers
 import (
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/distill"
 	"github.com/tierflow/tierflow/planner/rules"
@@ -17,11 +17,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// byRules is the variant of a library with rules that were made of the sweep.
+// byRules is the variant of a library with rules made of its sweep.
 const byRules = "rules by tierflow"
 
-// record is a decision table of what another library's algorithms took. Each is the plan that does
-// the same. The table is for that library, not for tierflow.
+// record is a decision table of the times of another library's algorithms. Each stands there as the
+// plan of the same schedule. The table is for that library, not for tierflow.
 type record struct {
 	table.Table
 	library string
@@ -44,19 +44,19 @@ func newRecord(library, topo string, t *peerTable) (*record, error) {
 	return r, nil
 }
 
-// planOf returns the plan that does what a word such as ompi=6/65536 or mpich=ring says; empty: none.
+// planOf returns the plan for a word such as ompi=6/65536 or mpich=ring; empty: there is none.
 func planOf(op, word string) string {
 	text, err := foreign.Expand(op + ":" + word)
 	if err != nil {
-		return "" // no counterpart, or blocks that differ
+		return "" // no counterpart, or different blocks
 	}
 	_, plan, _ := strings.Cut(text, ":")
 	return plan
 }
 
-// add adds the time of a setting, if a plan does the same. Of Open MPI, whose ranks yield, it is the
-// least: other programs make calls longer only. MPICH's ranks spin, and how they share processors
-// is part of what its calls take: of it, it is the median.
+// add adds the time of a setting, if it has a plan. Of Open MPI the least time counts: its ranks yield,
+// and other programs only make calls longer. MPICH's ranks spin, and their sharing of processors is
+// part of a call's time: of it the median counts.
 func (r *record) add(s setting, row peerRow) error {
 	coll, err := tasks.ParseCollective(row.Collective)
 	if err != nil || s.plan == "" {
@@ -66,15 +66,11 @@ func (r *record) add(s setting, row peerRow) error {
 	if err != nil {
 		return err
 	}
-	req := tasks.Request{Coll: coll, Type: tasks.Float32, Count: row.Bytes / 4}
-	if req.Reduces() {
-		req.Op = tasks.Sum
-	}
 	ns := row.Min * 1e3
 	if r.library == mpich {
 		ns = row.P50 * 1e3
 	}
-	e := table.PointOf(req, r.on, r.links)
+	e := table.PointOf(labkit.Request(coll, row.Bytes), r.on, r.links)
 	for i := range r.Entries {
 		if r.Entries[i].Key() == e.Key() {
 			e.Candidates = r.Entries[i].Candidates
@@ -99,9 +95,9 @@ func (r *record) file() ([]byte, error) {
 	return text, err
 }
 
-// ruled writes rules that were made of a table as a file of a library's, and returns the setting that
-// has them. Rules that come first may leave cells to the library.
-func (s site) ruled(library string, t *table.Table, first string, notes io.Writer) (of setting, err error) {
+// makeRules makes rules of a table, writes them as a file for a library, and returns the setting with
+// them. The first rules, given as text, may leave cells to the library.
+func (s site) makeRules(library string, t *table.Table, first string, notes io.Writer) (of setting, err error) {
 	of = setting{library: library, variant: byRules}
 	made, err := distill.Rules(t, distill.Bounds{})
 	if err != nil {
@@ -141,39 +137,25 @@ func isByRules(r *peerResult) bool { return strings.HasPrefix(r.Variant, byRules
 
 // noteRules says how long libraries take by rules, by their time as they are.
 func (t *peerTable) noteRules(w io.Writer) {
-	for _, library := range []string{openMPI, mpich} {
-		t.noteRulesOf(w, library, asItIsOf(library).variant)
-	}
+	t.noteRulesOf(w, asItIsOf(openMPI))
+	t.noteRulesOf(w, asItIsOf(mpich))
 }
 
-// noteRulesOf is noteRules of a library that is as it is with a variant.
-func (t *peerTable) noteRulesOf(w io.Writer, library, variant string) {
-	usual := map[string]*peerResult{}
-	for _, r := range t.Results {
-		if r.Library == library && r.Variant == variant {
-			usual[r.cell()] = r
-		}
-	}
-	var logs, least, most float64
+// noteRulesOf is noteRules of one library.
+func (t *peerTable) noteRulesOf(w io.Writer, usual setting) {
+	var least, medians, most []float64
 	var words []string
 	for _, r := range t.Results {
-		base := usual[r.cell()]
-		if r.Library != library || !isByRules(r) || base == nil {
+		base := t.find(usual.library, usual.variant, r.cell())
+		if r.Library != usual.library || !isByRules(r) || base == nil {
 			continue
 		}
-		var ratios []float64
-		for i := range min(r.Rounds, base.Rounds) {
-			ratios = append(ratios, r.rounds[i]/base.rounds[i])
-		}
-		if len(ratios) == 0 {
-			continue
-		}
-		low, middle, high := spread(ratios)
-		logs, least, most = logs+math.Log(middle), least+math.Log(low), most+math.Log(high)
+		low, middle, high := spread(labkit.Ratios(r.rounds, base.rounds))
+		least, medians, most = append(least, low), append(medians, middle), append(most, high)
 		words = append(words, fmt.Sprintf("%s %s %.2f (%.2f–%.2f)", r.Collective, tasks.FormatBytes(r.Bytes), middle, low, high))
 	}
-	if n := float64(len(words)); n > 0 {
+	if len(words) > 0 {
 		fmt.Fprintf(w, "# %s by rules / as it is: %s; geometric mean %.2f (%.2f–%.2f)\n",
-			library, strings.Join(words, ", "), math.Exp(logs/n), math.Exp(least/n), math.Exp(most/n))
+			usual.library, strings.Join(words, ", "), labkit.GeometricMean(medians), labkit.GeometricMean(least), labkit.GeometricMean(most))
 	}
 }

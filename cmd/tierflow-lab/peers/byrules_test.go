@@ -67,12 +67,12 @@ func TestByRules(t *testing.T) {
 	if err != nil || len(tab.Entries) != 4 || tab.Provenance.Links != "1gbit" {
 		t.Errorf("%v, %d entries of %+v", err, len(tab.Entries), tab.Provenance)
 	}
-	b.rules, at.flat = true, true
+	b.rules, at.rules = true, true
 	alone, err := b.sweepOf(openMPI, &place{site: at}, &peerTable{Rate: "1gbit"}, io.Discard, run)
 	if err != nil || len(alone) != 1 || alone[0].variant != byRules+", yield" || strings.Contains(fmt.Sprint(at.candidateSettings("bcast")), "han") {
 		t.Errorf("with --rules: %v, %v", alone, err)
 	}
-	at.flat = false
+	at.rules = false
 	// HAN's modules and what has no counterpart are in no table.
 	if n, tried := len(tab.Entries[0].Candidates), len(at.candidateSettings("bcast")); n < 20 || n >= tried {
 		t.Errorf("%d candidates of %d settings", n, tried)
@@ -84,7 +84,7 @@ func TestByRules(t *testing.T) {
 func TestByRulesOfMPICH(t *testing.T) {
 	at := fourNode
 	at.folder = t.TempDir()
-	b := &benchPeers{topo: "4x2", rules: true, keep: filepath.Join(t.TempDir(), "kept.json"), cells: cells{[]string{"bcast", "allgather", "scan"}, []int64{1 << 10, 1 << 20}}, sweep: time.Millisecond}
+	b := &benchPeers{topo: "4x2", site: site{rules: true}, keep: filepath.Join(t.TempDir(), "kept.json"), cells: cells{[]string{"bcast", "allgather", "scan"}, []int64{1 << 10, 1 << 20}}, sweep: time.Millisecond}
 	ran := 0
 	run := func(s setting, c cells, _ time.Duration) (rows []peerRow, err error) {
 		ran++

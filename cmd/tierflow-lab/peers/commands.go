@@ -8,12 +8,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/disturb"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Names of what is compared, as the table has them.
+// Names of the compared libraries, as the table has them.
 const (
 	ourselves = "tierflow"
 	openMPI   = "Open MPI"
@@ -42,13 +43,12 @@ type setting struct {
 	variant string
 	mca     []string // Open MPI's parameters: name, value, name, value …
 	genv    []string // MPICH's variables of the environment: name, value, name, value …
-	plan    string   // tierflow's that does what it forces; empty: there is none
+	plan    string   // tierflow's of the forced schedule; empty: there is none
 	only    *cells   // nil: all
 	table   bool     // tierflow's: plans of the decision table
 	alloc   bool     // tierflow's: buffers from planner.Alloc
 	local   bool     // tierflow's: goroutine ranks of one process
 	measure bool     // tierflow's: the machine is measured once and kept, and plans are chosen by price
-	effort  bool     // tierflow's: a collective tries the best plans when it is made
 	noisy   bool     // a rank loses its processor at times
 	shimmed bool     // an MPI's: with tierflow's shim
 }
@@ -60,12 +60,11 @@ const (
 	withAlloc   = "built-in rule, Alloc"
 	asGoroutine = "goroutine ranks"
 	asMeasured  = "measured machine"
-	asTried     = "tries in place"
 )
 
 func (s setting) String() string { return s.library + " " + s.variant }
 
-// cellsOf returns the cells on which the setting is measured.
+// cellsOf returns the cells to measure the setting on.
 func (s setting) cellsOf(all cells) cells {
 	if s.only != nil {
 		return *s.only
@@ -73,7 +72,7 @@ func (s setting) cellsOf(all cells) cells {
 	return all
 }
 
-// site says where processes are started, and by which programs.
+// site says on which nodes and by which programs processes are started.
 type site struct {
 	nodes, perNode int
 	tierflow       string        // the program tierflow
@@ -82,17 +81,15 @@ type site struct {
 	rsh            string        // command line in place of ssh; empty on one node
 	counts         string        // elements of each rank's block; empty: blocks are equal
 	single         bool          // a sample is one call
-	skew           time.Duration // that the last rank computes before it
-	bind           string        // what a rank is bound to: bindNone or bindCore
-	noise          noise         // of noisy settings
+	bind           string        // of a rank: bindNone or bindCore
+	noise          disturb.Noise // of noisy settings; without a length: nobody is disturbed
 	spin           bool          // Open MPI's ranks spin too
 	measured       bool          // tierflow on a measured machine too
-	effort         bool          // and as it tries plans in place
-	flat           bool          // HAN is left out
+	rules          bool          // the sweep is for rules of other libraries alone, and HAN is left out
 	so             string        // libtierflow.so, for shims
 }
 
-// What a rank may be bound to, as all launchers call it.
+// Bindings of a rank, as all launchers call them.
 const (
 	bindNone = "none"
 	bindCore = "core"
@@ -100,10 +97,7 @@ const (
 
 // regime is the driver's word for single calls or calls back to back.
 func (s site) regime() string {
-	switch {
-	case s.skew > 0:
-		return "single:" + strconv.FormatFloat(s.skew.Seconds(), 'g', -1, 64)
-	case s.single:
+	if s.single {
 		return "single"
 	}
 	return "-"
@@ -119,15 +113,11 @@ func (s site) driver(library string) string {
 // shim returns the path of an MPI's built shim.
 func (s site) shim(library string) string { return s.driver(library) + "-shim.so" }
 
-// hosts returns the nodes as launchers take them, with the number of ranks on each if
-// slots is set.
-func (s site) hosts(slots bool) string {
+// hosts returns the nodes as launchers take them, with the number of ranks on each.
+func (s site) hosts() string {
 	all := make([]string, s.nodes)
 	for i := range all {
-		all[i] = fmt.Sprintf("node%d", i)
-		if slots {
-			all[i] += fmt.Sprintf(":%d", s.perNode)
-		}
+		all[i] = fmt.Sprintf("node%d:%d", i, s.perNode)
 	}
 	return strings.Join(all, ",")
 }
@@ -137,8 +127,8 @@ func (s site) hosts(slots bool) string {
 func (s site) jobCommand(of setting, c cells, each time.Duration, store string) []string {
 	ops, bytes := c.arguments()
 	var before []string // the program
-	if of.noisy {
-		before = s.noise.command(s)
+	if of.noisy {       // the rank in the middle passes on much in most trees and chains
+		before = s.noise.Words(s.lab, s.ranks()/2)
 	}
 	driver := append(slices.Clone(before),
 		s.driver(of.library), ops, bytes, strconv.FormatFloat(each.Seconds(), 'g', -1, 64),
@@ -160,11 +150,8 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 		return append(s.tierflowRun(), driver...)
 	}
 	environ := []string{planner.MachineVariable + "=" + planner.MachineOff}
-	if of.measure || of.effort {
+	if of.measure {
 		environ = []string{planner.MachineVariable + "=" + planner.MachineAuto, "XDG_CACHE_HOME=" + s.folder}
-	}
-	if of.effort {
-		environ = append(environ, planner.EffortVariable+"="+planner.EffortMeasure)
 	}
 	before = slices.Concat([]string{"env"}, environ, before)
 	words := append(before, s.tierflow, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")
@@ -182,13 +169,10 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	if s.single {
 		words = append(words, "--single")
 	}
-	if s.skew > 0 {
-		words = append(words, "--skew", s.skew.String())
-	}
 	switch {
 	case s.counts != "":
 		words = append(words, "--counts", s.counts)
-	case ops != tasks.Barrier.String(): // which has no bytes, and would take the flag as a mistake
+	case ops != tasks.Barrier.String(): // it has no bytes, and would take the flag as a mistake
 		words = append(words, "--bytes", bytes)
 	}
 	if s.nodes > 1 {
@@ -201,7 +185,7 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 func (s site) tierflowRun() []string {
 	words := []string{s.tierflow, "run", "--no-prefix", "--oversubscribe", "--bind", s.bind}
 	if s.nodes > 1 {
-		words = append(words, "--hosts", s.hosts(true), "--launcher", s.rsh)
+		words = append(words, "--hosts", s.hosts(), "--launcher", s.rsh)
 	} else {
 		words = append(words, "-n", strconv.Itoa(s.perNode))
 	}
@@ -215,7 +199,7 @@ func (s site) mpirun(mca []string) []string {
 		"-n", strconv.Itoa(s.ranks()), "--mca", "pml", "ob1",
 	}
 	if s.nodes > 1 {
-		words = append(words, "--host", s.hosts(true), "--map-by", "slot",
+		words = append(words, "--host", s.hosts(), "--map-by", "slot",
 			"--mca", "plm_rsh_agent", s.rsh, "--mca", "oob_tcp_if_include", "eth0",
 			"--mca", "btl", "tcp,self,vader", "--mca", "btl_tcp_if_include", "eth0")
 	} else {
@@ -233,7 +217,11 @@ func (s site) mpirun(mca []string) []string {
 func (s site) hydra(genv []string) []string {
 	words := []string{"mpiexec.mpich", "-launcher", "fork", "-bind-to", s.bind, "-n", strconv.Itoa(s.perNode)}
 	if s.nodes > 1 {
-		words = s.hydraOverNodes()
+		words = []string{
+			"unshare", "--ipc", "mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", s.folder + "/rsh-ipc", "-iface", "eth0",
+			"-hosts", s.hosts(), "-n", strconv.Itoa(s.ranks()), "-ppn", strconv.Itoa(s.perNode),
+			"-genv", "UCX_TLS", "tcp,self,sm", "-genv", "UCX_NET_DEVICES", "eth0,memory",
+		}
 	}
 	for pair := range slices.Chunk(genv, 2) {
 		words = append(words, "-genv", pair[0], pair[1])
@@ -241,25 +229,9 @@ func (s site) hydra(genv []string) []string {
 	return words
 }
 
-func (s site) hydraOverNodes() []string {
-	return []string{
-		"unshare", "--ipc", "mpiexec.mpich", "-launcher", "rsh", "-launcher-exec", s.folder + "/rsh-ipc", "-iface", "eth0",
-		"-hosts", s.hosts(true), "-n", strconv.Itoa(s.ranks()), "-ppn", strconv.Itoa(s.perNode),
-		"-genv", "UCX_TLS", "tcp,self,sm", "-genv", "UCX_NET_DEVICES", "eth0,memory",
-	}
-}
-
-// yielding has Open MPI's parameters for waiting ranks, which yield the processor or
+// yielding has Open MPI's parameters for waiting ranks: they yield the processor, or
 // spin.
 var yielding = map[bool][]string{true: {"mpi_yield_when_idle", "1"}, false: {"mpi_yield_when_idle", "0"}}
-
-// waits returns how ranks of Open MPI wait: whether they yield the processor.
-func (s site) waits() []bool {
-	if s.spin {
-		return []bool{true, false}
-	}
-	return []bool{true}
-}
 
 func yieldName(yields bool) string {
 	if yields {
@@ -268,7 +240,7 @@ func yieldName(yields bool) string {
 	return "spin"
 }
 
-// asItIsOf is the setting of a library that is told nothing, against which its rules are measured.
+// asItIsOf is the setting of a library without parameters. Its rules are measured against it.
 func asItIsOf(library string) setting {
 	if library == openMPI {
 		return openMPITuned(true)
@@ -276,12 +248,12 @@ func asItIsOf(library string) setting {
 	return setting{library: library, variant: "default"}
 }
 
-// openMPITuned is Open MPI by its coll/tuned as it is, whose waiting ranks yield the processor or spin.
+// openMPITuned is Open MPI by its coll/tuned as it is. Waiting ranks yield the processor or spin.
 func openMPITuned(yields bool) setting {
 	return setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]}
 }
 
-// allocLeast is the least size in bytes at which the place of buffers matters: shorter
+// allocLeast is the least size in bytes for which the place of buffers matters: shorter
 // messages carry their bytes along.
 const allocLeast = 4 << 10
 
@@ -291,9 +263,6 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 	all := []setting{{library: ourselves, variant: asItIs}}
 	if s.measured {
 		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
-	}
-	if s.effort {
-		all = append(all, setting{library: ourselves, variant: asTried, effort: true})
 	}
 	if s.nodes == 1 {
 		of := cells{
@@ -306,42 +275,46 @@ func (s site) defaultSettings(found []string, c cells) []setting {
 		all = append(all, setting{library: ourselves, variant: asGoroutine, local: true})
 	}
 	for _, library := range found {
-		if library == gloo {
+		switch library {
+		case openMPI:
+			all = append(all, s.openMPIDefaults()...)
+		case mpich:
+			all = append(append(all, asItIsOf(mpich)), s.mpichForced(c)...)
+		case gloo:
 			all = append(all, s.glooDefault(c)...)
-			continue
-		}
-		if library != openMPI {
-			all = append(all, asItIsOf(library))
-			all = append(all, s.mpichForced(library, c)...)
-			continue
-		}
-		for _, yields := range s.waits() {
-			all = append(all, openMPITuned(yields))
-			if s.isHierarchical() {
-				all = append(all, setting{
-					library: openMPI, variant: "han, " + yieldName(yields),
-					mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
-				})
-			}
 		}
 	}
 	return all
 }
 
-// mpichAlgorithms are those that MPICH's variables can force, by collective; of an alltoall
-// of blocks that differ under alltoallv.
+// openMPIDefaults returns Open MPI as it is, by tuned and by HAN, each with yielding and with spinning ranks.
+func (s site) openMPIDefaults() (all []setting) {
+	for _, yields := range []bool{true, false} {
+		if !yields && !s.spin {
+			continue
+		}
+		all = append(all, openMPITuned(yields))
+		if s.isHierarchical() {
+			all = append(all, setting{
+				library: openMPI, variant: "han, " + yieldName(yields),
+				mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
+			})
+		}
+	}
+	return all
+}
+
+// mpichAlgorithms are those forced by MPICH's variables, by collective; those of an alltoall of
+// different blocks are under alltoallv.
 var mpichAlgorithms = map[string][]string{
 	"scan":      {"smp", "recursive_doubling"},
 	"alltoall":  {"brucks", "pairwise", "scattered"},
 	"alltoallv": {"scattered"},
 }
 
-// mpichForced returns MPICH's algorithms for the collectives among the cells that have
+// mpichForced returns MPICH's algorithms for the collectives among the cells with
 // several, each as a setting. An exscan has recursive doubling only.
-func (s site) mpichForced(library string, c cells) (all []setting) {
-	if library != mpich {
-		return nil
-	}
+func (s site) mpichForced(c cells) (all []setting) {
 	for _, op := range c.ops {
 		name := op
 		if op == tasks.Alltoall.String() && s.counts != "" {
@@ -356,7 +329,7 @@ func (s site) mpichForced(library string, c cells) (all []setting) {
 	return all
 }
 
-// forceMPICH returns the setting in which MPICH's variable forces an algorithm of a collective.
+// forceMPICH returns the setting with an algorithm of a collective forced by MPICH's variable.
 func forceMPICH(coll, algorithm string) setting {
 	return setting{
 		library: mpich, variant: "forced: " + algorithm,
@@ -364,10 +337,10 @@ func forceMPICH(coll, algorithm string) setting {
 	}
 }
 
-// glooOps are the collectives of Gloo's driver, which knows equal blocks only.
+// glooOps are the collectives of Gloo's driver. It knows equal blocks only.
 var glooOps = kit.Names([]tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.Barrier})
 
-// glooDefault is the setting of Gloo for the cells that its driver can do, if there are any.
+// glooDefault is the setting of Gloo for the cells within its driver's reach, if there are any.
 func (s site) glooDefault(c cells) []setting {
 	of := cells{slices.DeleteFunc(slices.Clone(c.ops), func(op string) bool { return !slices.Contains(glooOps, op) }), c.bytes}
 	switch {
@@ -381,7 +354,7 @@ func (s site) glooDefault(c cells) []setting {
 
 // isHierarchical reports whether HAN has something to do. Elsewhere it hands over to
 // tuned.
-func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 && !s.flat }
+func (s site) isHierarchical() bool { return s.nodes > 1 && s.perNode > 1 && !s.rules }
 
 // tableFile returns the path of the tuned setting's decision table.
 func (s site) tableFile() string { return s.folder + "/table.json" }

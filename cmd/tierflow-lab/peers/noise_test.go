@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/disturb"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Each setting of processes is measured without noise and with it, adapt where it has
 // the collective.
 func TestNoiseSettings(t *testing.T) {
-	n := noise{Lasting: time.Millisecond, Share: 0.1}
+	n := disturb.Noise{Lasting: time.Millisecond, Share: 0.1}
 	at := oneNode
 	at.noise = n
 	c := cells{[]string{"reduce", "allreduce"}, []int64{8, 65536}}
 	var names []string
-	for _, s := range n.settings(at.defaultSettings([]string{openMPI, mpich, gloo}, c), c) {
+	for _, s := range withNoise(at.defaultSettings([]string{openMPI, mpich, gloo}, c), c) {
 		names = append(names, s.String())
 		line := strings.Join(at.jobCommand(s, s.cellsOf(c), time.Second, "/s"), " ")
 		before := "/bin/tierflow-lab disturb --rank 2 --lasting 1ms --share 0.1 -- "
@@ -42,19 +43,29 @@ func TestNoiseSettings(t *testing.T) {
 	if !slices.Equal(names, want) {
 		t.Errorf("settings %q, want %q", names, want)
 	}
-	for _, bad := range []noise{{time.Microsecond, 0.1}, {time.Hour, 0.1}, {time.Millisecond, 0}, {time.Millisecond, 1}} {
-		if bad.check(0) == nil {
-			t.Errorf("%+v is taken", bad)
+	for _, test := range []struct {
+		noise disturb.Noise
+		sweep time.Duration
+		want  string
+	}{
+		{disturb.Noise{}, time.Second, ""},
+		{n, 0, ""},
+		{n, time.Second, "--noise compares libraries as they are"},
+		{disturb.Noise{Lasting: time.Microsecond, Share: 0.1}, 0, "--noise 1µs: want 20µs to 1s"},
+		{disturb.Noise{Lasting: time.Hour, Share: 0.1}, 0, "--noise 1h0m0s: want"},
+		{disturb.Noise{Lasting: time.Millisecond}, 0, "--noise-share 0: want above 0 and at most 0.9 of the time"},
+		{disturb.Noise{Lasting: time.Millisecond, Share: 1}, 0, "--noise-share 1: want"},
+	} {
+		err := (&benchPeers{site: site{noise: test.noise}, sweep: test.sweep}).checkNoise()
+		if (err == nil) != (test.want == "") || err != nil && !strings.HasPrefix(err.Error(), test.want) {
+			t.Errorf("%+v with a sweep of %v: %v, want %q", test.noise, test.sweep, err, test.want)
 		}
-	}
-	if n.check(time.Second) == nil || n.check(0) != nil || (noise{}).check(time.Second) != nil {
-		t.Error("noise is refused without a sweep, or taken with one")
 	}
 }
 
 // Slowdowns are of the same round, and of means.
 func TestNoiseSlowdown(t *testing.T) {
-	table := &peerTable{Noise: &noise{Lasting: time.Millisecond, Share: 0.1}}
+	table := &peerTable{Noise: &disturb.Noise{Lasting: time.Millisecond, Share: 0.1}}
 	ours := setting{library: ourselves, variant: asItIs}
 	for round, mean := range []float64{10, 20, 40} {
 		row := peerRow{Collective: "bcast", Bytes: 16, P50: 1, Mean: mean}

@@ -23,34 +23,25 @@ import (
 
 // benchPeers is the command peers.
 type benchPeers struct {
+	site
 	topo       string
 	rate       string
 	congestion string
 	ops        string
 	bytes      string
-	counts     string // elements of each rank's block in place of bytes; empty: none
 	time       time.Duration
 	sweep      time.Duration
 	rounds     int
-	single     bool          // a sample is one call
-	skew       time.Duration // that the last rank computes before it
-	bind       string        // what each rank is bound to
-	libraries  string        // beside tierflow
-	program    string        // --tierflow; empty: it is looked for
-	spin       bool          // Open MPI's ranks spin too
-	measured   bool          // tierflow on a measured machine too
-	effort     bool          // and as it tries plans in place
-	noise      noise         // without a length: nobody is disturbed
-	keep       string        // file for what the sweep took; empty: none
-	rules      bool          // the sweep is for other libraries' rules alone
-	file       string        // of a decision table to make rules of, without a sweep; empty: none
+	libraries  string // beside tierflow
+	program    string // --tierflow; empty: it is looked for
+	keep       string // file for the times of the sweep; empty: none
+	file       string // of a decision table to make rules of, without a sweep; empty: none
 	json       bool
 
-	command        string // as it was called
-	nodes, perNode int
-	cells          cells
-	others         []peer       // that libraries names
-	from           *table.Table // of file
+	command string // as it was called
+	cells   cells
+	others  []peer       // named by libraries
+	from    *table.Table // of file
 }
 
 // Command returns the command peers.
@@ -86,8 +77,7 @@ With --counts there is neither: blocks that differ aren't tuned for. --libraries
 what else is measured, and --spin=false leaves out Open MPI's ranks that spin: on few
 processors they, and MPICH, take most of the time. With --measured there is "measured
 machine" too, which is tierflow as it is by default: the first round measures the
-machine, later ones read what was kept. With --effort there is "tries in place":
-a collective tries the best plans when it is made. All other rows of ours know of no machine.
+machine, later ones read what was kept. All other rows of ours know of no machine.
 The row "wire" is a plain one-way TCP stream of as many bytes. On one node tierflow
 is measured with buffers of planner.Alloc too, from 4 KiB on, and on goroutine ranks.
 
@@ -117,7 +107,7 @@ testdata/peers/tables.md with make update.`,
 				return err
 			}
 			b.command = c.CommandPath()
-			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "skew", "noise", "noise-share", "bind", "libraries", "spin", "measured", "effort", "rules", "from"} {
+			for _, name := range []string{"topo", "rate", "congestion", "ops", "bytes", "counts", "time", "sweep", "rounds", "single", "noise", "noise-share", "bind", "libraries", "spin", "measured", "rules", "from"} {
 				switch f := c.Flags().Lookup(name); {
 				case f.Changed && f.Value.Type() == "bool":
 					b.command += " --" + name + "=" + f.Value.String()
@@ -128,47 +118,53 @@ testdata/peers/tables.md with make update.`,
 			return b.run(c.Context(), c.OutOrStdout(), c.ErrOrStderr(), b.compare)
 		}),
 	}
-	b.addFlags(c)
+	b.topo, b.ops, b.bytes, b.time = "4x2", "bcast,allreduce", "1KiB,64KiB,4MiB", 500*time.Millisecond
+	b.addFlags(c, "program tierflow to measure", libraryWords())
+	b.addPeersFlags(c)
 	return c
 }
 
-// addFlags adds all flags.
-func (b *benchPeers) addFlags(c *cobra.Command) {
+// addFlags adds the flags of both commands; sizes and times have their defaults already. The
+// program is described, and words are the libraries.
+func (b *benchPeers) addFlags(c *cobra.Command, program string, words []string) {
 	f := c.Flags()
-	f.StringVar(&b.topo, "topo", "4x2", "nodes and ranks on each, such as 4x2")
+	f.StringVar(&b.topo, "topo", b.topo, "nodes and ranks on each, such as "+b.topo)
 	f.StringVar(&b.rate, "rate", "1gbit", "rate of each node's link: 100mbit, 1gbit, … or none")
 	f.StringVar(&b.congestion, "congestion", "reno", "TCP congestion control of all nodes: reno, bbr, … as the kernel allows")
-	f.StringVar(&b.ops, "ops", "bcast,allreduce", "collectives: "+strings.Join(kit.Names(tasks.Requestable()), ", "))
-	f.StringVar(&b.bytes, "bytes", "1KiB,64KiB,4MiB", "sizes of a rank's buffer, or block")
-	f.StringVar(&b.counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: of blocks that differ")
-	f.DurationVar(&b.time, "time", 500*time.Millisecond, "time for each size, library and round")
-	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
+	f.StringVar(&b.ops, "ops", b.ops, "collectives: "+strings.Join(kit.Names(tasks.Requestable()), ", "))
+	f.StringVar(&b.bytes, "bytes", b.bytes, "sizes of a rank's buffer, or block")
+	f.DurationVar(&b.time, "time", b.time, "time for each size, library and round")
 	f.IntVar(&b.rounds, "rounds", 3, "how often each library has its turn")
-	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
-	f.DurationVar(&b.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
-	f.DurationVar(&b.noise.Lasting, "noise", 0, "measure everything again while a rank loses its processor at times, for so long each; with --sweep 0")
-	f.Float64Var(&b.noise.Share, "noise-share", 0.1, "share of the time in which that rank has no processor; with --noise")
-	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
-	f.StringVar(&b.program, "tierflow", "", "the program tierflow to measure (default the one in this program's folder, or in PATH)")
-	f.StringVar(&b.libraries, "libraries", strings.Join(libraryWords(), ","), "other libraries to measure; empty: none")
-	kit.CompleteList(c, "libraries", libraryWords())
-	kit.CompleteWords(c, "bind", bindNone, "core")
-	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
-	f.BoolVar(&b.measured, "measured", false, "measure tierflow as it is by default too, on a machine that it measures and keeps ("+planner.MachineVariable+"="+planner.MachineAuto+")")
-	f.BoolVar(&b.effort, "effort", false, "measure tierflow as it tries plans in place too ("+planner.EffortVariable+"="+planner.EffortMeasure+")")
-	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of one library took, as a decision table for tierflow rules from-table")
-	f.BoolVar(&b.rules, "rules", false, "sweep for rules of Open MPI and MPICH alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
-	f.StringVar(&b.file, "from", "", "with --rules: make them of this decision table, which --record wrote, without a sweep")
+	f.StringVar(&b.program, "tierflow", "", "the "+program+" (default the one in this program's folder, or in PATH)")
+	f.StringVar(&b.libraries, "libraries", strings.Join(words, ","), "other libraries to measure; empty: none")
+	kit.CompleteList(c, "libraries", words)
 	f.BoolVar(&b.json, "json", false, "print JSON")
 }
 
-// Most that --rounds and --topo may ask for: mistyped numbers must not make a run of days.
+// addPeersFlags adds the other flags of peers.
+func (b *benchPeers) addPeersFlags(c *cobra.Command) {
+	f := c.Flags()
+	f.StringVar(&b.counts, "counts", "", "elements of each rank's block, such as 1,0,3, in place of --bytes: of blocks that differ")
+	f.DurationVar(&b.sweep, "sweep", 200*time.Millisecond, "time for each size and setting in the sweep of Open MPI, and ten times that of a measurement when tierflow is tuned; 0 for neither")
+	f.BoolVar(&b.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
+	f.DurationVar(&b.noise.Lasting, "noise", 0, "measure everything again while a rank loses its processor at times, for so long each; with --sweep 0")
+	f.Float64Var(&b.noise.Share, "noise-share", 0.1, "share of the time in which that rank has no processor; with --noise")
+	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
+	kit.CompleteWords(c, "bind", bindNone, "core")
+	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
+	f.BoolVar(&b.measured, "measured", false, "measure tierflow as it is by default too, on a machine that it measures and keeps ("+planner.MachineVariable+"="+planner.MachineAuto+")")
+	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of one library took, as a decision table for tierflow rules from-table")
+	f.BoolVar(&b.rules, "rules", false, "sweep for rules of Open MPI and MPICH alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
+	f.StringVar(&b.file, "from", "", "with --rules: make them of this decision table, which --record wrote, without a sweep")
+}
+
+// Bounds of --rounds and --topo: mistyped numbers must not make a run of days.
 const (
 	maxPeerRounds = 100
 	maxPeerRanks  = 1024
 )
 
-// linkRate matches the rates that the cluster's script takes.
+// linkRate matches the rates of the cluster's script.
 var linkRate = regexp.MustCompile(`^([1-9][0-9]*[kmg]?bit|none)$`)
 
 // congestionName matches names of congestion controls.
@@ -202,9 +198,6 @@ func (b *benchPeers) read() error {
 	if b.bind != bindNone && (b.bind != bindCore || b.nodes > 1) {
 		return kit.Usagef("--bind %s: want none, or on one node core: emulated nodes have the same processors", b.bind)
 	}
-	if b.skew < 0 || b.skew > 100*time.Millisecond || b.skew > 0 && !b.single {
-		return kit.Usagef("--skew %v: at most 100ms, and only with --single", b.skew)
-	}
 	if b.time <= 0 || b.sweep < 0 || b.rounds < 1 || b.rounds > maxPeerRounds {
 		return kit.Usagef("--time %v, --sweep %v, --rounds %d: a time above 0, a sweep of 0 or more, and 1 to %d rounds",
 			b.time, b.sweep, b.rounds, maxPeerRounds)
@@ -224,12 +217,12 @@ func (b *benchPeers) read() error {
 		return kit.Usagef("--record %s: the sweep of one library; --libraries names %s", b.keep, b.libraries)
 	}
 	b.cells = cells{kit.Names(colls), sizes}
-	return b.noise.check(b.sweep)
+	return b.checkNoise()
 }
 
-// readSizes reads --bytes or --counts. The size of blocks that differ is the largest.
+// readSizes reads --bytes or --counts. The size of different blocks is the largest.
 func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, error) {
-	// Ints in the drivers' interfaces, and what all ranks may take together.
+	// The drivers' interfaces have ints, and all ranks' buffers must fit into memory together.
 	most := int64(1<<30) / int64(ranks)
 	if b.counts == "" {
 		sizes, err := kit.ParseSizes(b.bytes)
@@ -253,38 +246,48 @@ func (b *benchPeers) readSizes(colls []tasks.Collective, ranks int) ([]int64, er
 			pairs++
 		}
 	}
-	switch pairs {
-	case 0:
-	case len(colls):
-		return b.readPairs(ranks, most)
-	default:
+	if pairs > 0 && pairs < len(colls) {
 		return nil, kit.Usagef("--counts: %v takes a row for each rank, the others one; measure them apart", tasks.Alltoall)
 	}
+	what, floats, largest, err := b.readCounts(ranks, pairs > 0)
+	if err != nil {
+		return nil, kit.Usagef("--counts: %w", err)
+	}
+	if floats < 1 || floats > most/4 {
+		return nil, kit.Usagef("--counts: %d %s; want at least 1 and at most %d for %d ranks", floats, what, most/4, ranks)
+	}
+	b.sweep = 0
+	return []int64{4 * largest}, nil
+}
+
+// readCounts reads --counts of ranks, or of pairs of ranks: floats in a buffer and in the largest block.
+func (b *benchPeers) readCounts(ranks int, pairs bool) (what string, floats, largest int64, err error) {
+	if pairs {
+		m, err := kit.ParseMatrix(b.counts, ranks)
+		if err != nil {
+			return "", 0, 0, err
+		}
+		return "floats of the busiest rank", m.Busiest(), m.Max(), nil
+	}
 	counts, err := kit.ParseCounts(b.counts, ranks)
-	if err != nil {
-		return nil, kit.Usagef("--counts: %w", err)
-	}
-	if n := counts.Sum(); n < 1 || n > most/4 {
-		return nil, kit.Usagef("--counts: %d floats; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
-	}
-	b.sweep = 0
-	return []int64{4 * counts.Max()}, nil
+	return "floats", counts.Sum(), counts.Max(), err
 }
 
-// readPairs reads --counts of pairs of ranks.
-func (b *benchPeers) readPairs(ranks int, most int64) ([]int64, error) {
-	m, err := kit.ParseMatrix(b.counts, ranks)
-	if err != nil {
-		return nil, kit.Usagef("--counts: %w", err)
+// checkNoise complains about --noise and --noise-share.
+func (b *benchPeers) checkNoise() error {
+	if b.noise.Lasting == 0 {
+		return nil
 	}
-	if n := m.Busiest(); n < 1 || n > most/4 {
-		return nil, kit.Usagef("--counts: %d floats of the busiest rank; want at least 1 and at most %d for %d ranks", n, most/4, ranks)
+	if err := b.noise.Check("noise", "noise-share"); err != nil {
+		return err
 	}
-	b.sweep = 0
-	return []int64{4 * m.Max()}, nil
+	if b.sweep > 0 {
+		return kit.Usagef("--noise compares libraries as they are: give --sweep 0 too")
+	}
+	return nil
 }
 
-// run sets up what a comparison needs, and takes it down.
+// run sets up the place of a comparison, and takes it down.
 func (b *benchPeers) run(ctx context.Context, stdout, stderr io.Writer, compare func(ctx context.Context, p *place, stdout, notes io.Writer) error) (err error) {
 	notes := stdout
 	if b.json {
@@ -303,29 +306,14 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 	t := b.newTable(p)
 	fmt.Fprintf(notes, "# %s: %d processes on %d node%s, rate %s, congestion control %s; %d CPUs\n",
 		b.topo, p.ranks(), b.nodes, kit.Plural(b.nodes), t.Rate, p.congestion, runtime.NumCPU())
-	found, missing, err := p.findPeers(ctx, b.others)
+	found, err := p.findPeers(ctx, b.others, t, notes)
 	if err != nil {
 		return err
 	}
-	for _, l := range b.others {
-		if slices.Contains(found, l.name) {
-			t.Versions[l.name] = versionOf(ctx, l)
-		}
-	}
-	for _, m := range missing {
-		t.Missing = append(t.Missing, m)
-		fmt.Fprintln(notes, "#", m)
-	}
-	run := func(s setting, c cells, each time.Duration) ([]peerRow, error) {
-		rows, err := p.runSetting(ctx, s, c, each)
-		if err != nil && ctx.Err() == nil {
-			t.addFailure(notes, s, err)
-		}
-		return rows, context.Cause(ctx)
-	}
-	settings := p.defaultSettings(found, b.cells)
+	run := p.measurer(ctx, t, notes)
+	settings := p.defaultSettings(namesOf(found), b.cells)
 	if b.noise.Lasting > 0 {
-		settings, t.Noise = b.noise.settings(settings, b.cells), &b.noise
+		settings, t.Noise = withNoise(settings, b.cells), &b.noise
 	}
 	if b.sweep > 0 && !b.rules {
 		t.Tuning, err = p.tune(ctx, b.cells, b.sweep, notes)
@@ -334,12 +322,12 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 			return context.Cause(ctx)
 		case err != nil:
 			t.addFailure(notes, tuningItself, err)
-		default: // first, as what others are compared with
+		default: // first: others are compared with it
 			settings = slices.Insert(settings, 0, setting{library: ourselves, variant: tuned, table: true})
 		}
 	}
-	for _, library := range found {
-		swept, err := b.sweepOf(library, p, t, notes, run)
+	for _, l := range found {
+		swept, err := b.sweepOf(l.name, p, t, notes, run)
 		if err != nil {
 			return err
 		}
@@ -354,10 +342,21 @@ func (b *benchPeers) compare(ctx context.Context, p *place, stdout, notes io.Wri
 	return err
 }
 
-// newTable returns a table without rows. It describes what the numbers depend on.
+// measurer returns how settings are run: a failure of a job is the table's, an interrupt ends all.
+func (p *place) measurer(ctx context.Context, t *peerTable, notes io.Writer) measurer {
+	return func(s setting, c cells, each time.Duration) ([]peerRow, error) {
+		rows, err := p.runSetting(ctx, s, c, each)
+		if err != nil && ctx.Err() == nil {
+			t.addFailure(notes, s, err)
+		}
+		return rows, context.Cause(ctx)
+	}
+}
+
+// newTable returns a table without rows, but with all facts on which its numbers depend.
 func (b *benchPeers) newTable(p *place) *peerTable {
 	t := &peerTable{
-		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Skew: float64(b.skew.Nanoseconds()) / 1e3, Bind: b.bind,
+		Command: b.command, Date: time.Now().UTC().Format(time.RFC3339), Topology: b.topo, Rate: b.rate, Congestion: p.congestion, Single: b.single, Bind: b.bind,
 		CPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), Kernel: kit.KernelFile("/proc/sys/kernel/osrelease"),
 		Versions: map[string]string{ourselves: kit.Version(), "Go": runtime.Version()}, Missing: []missingPeer{}, Failures: []string{},
 	}
@@ -389,8 +388,8 @@ func (b *benchPeers) runRounds(settings []setting, p *place, t *peerTable, notes
 	return nil
 }
 
-// sweepOf tries a library's algorithms, and returns the best settings and the one by rules that were
-// made of all, or of a table that is there already.
+// sweepOf tries a library's algorithms, and returns the best settings and the one by rules made of
+// all times, or of the table of --from.
 func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Writer, run measurer) (won []setting, err error) {
 	switch {
 	case library != openMPI && (library != mpich || !b.rules), b.sweep == 0:
@@ -423,10 +422,10 @@ func (b *benchPeers) sweepOf(library string, p *place, t *peerTable, notes io.Wr
 	return append(won, by...), err
 }
 
-// byRules returns the setting of a library by rules that are made of a table, if that can be. Where
-// they prove to be no faster than the library's own decisions, these stay.
+// byRules returns the setting of a library by rules made of a table, if it is possible. The
+// library's own decisions stay in cells without proof that the rules are faster.
 func (b *benchPeers) byRules(library string, p *place, t *peerTable, of *table.Table, notes io.Writer, run measurer) ([]setting, error) {
-	by, err := p.ruled(library, of, "", io.Discard)
+	by, err := p.makeRules(library, of, "", io.Discard)
 	if err != nil {
 		t.addFailure(notes, by, err)
 		return nil, nil
@@ -435,7 +434,7 @@ func (b *benchPeers) byRules(library string, p *place, t *peerTable, of *table.T
 	if err != nil {
 		return nil, err
 	}
-	if by, err = p.ruled(library, of, leaveOut(lost, b.cells.bytes), notes); err != nil {
+	if by, err = p.makeRules(library, of, leaveOut(lost, b.cells.bytes), notes); err != nil {
 		t.addFailure(notes, by, err)
 		return nil, nil
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/rules/foreign"
 )
 
 var (
@@ -102,24 +103,21 @@ func TestPeerDefaults(t *testing.T) {
 	}
 }
 
-// --spin=false leaves out spinning ranks, in the sweep too, and --measured and --effort each add a row.
+// --spin=false leaves out spinning ranks, in the sweep too, and --measured adds a row.
 func TestPeerChoices(t *testing.T) {
 	at := fourNode
-	at.spin, at.measured, at.effort = false, true, true
+	at.spin, at.measured = false, true
 	c := cells{[]string{"alltoall"}, []int64{8}}
 	all := at.defaultSettings([]string{openMPI}, c)
 	var names []string
 	for _, s := range all {
 		names = append(names, s.String())
 	}
-	if want := []string{"tierflow built-in rule", "tierflow measured machine", "tierflow tries in place", "Open MPI tuned, yield", "Open MPI han, yield"}; !slices.Equal(names, want) {
+	if want := []string{"tierflow built-in rule", "tierflow measured machine", "Open MPI tuned, yield", "Open MPI han, yield"}; !slices.Equal(names, want) {
 		t.Errorf("settings %q, want %q", names, want)
 	}
 	if words := at.jobCommand(all[1], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_MACHINE=auto") {
 		t.Errorf("a measured machine is measured by %q", words)
-	}
-	if words := at.jobCommand(all[2], c, time.Second, ""); !slices.Contains(words, "TIERFLOW_EFFORT=measure") {
-		t.Errorf("what tries in place is measured by %q", words)
 	}
 	won, err := at.bestForced(c, time.Second, io.Discard, func(s setting, c cells, _ time.Duration) ([]peerRow, error) {
 		if !slices.Equal(s.mca[len(s.mca)-2:], yielding[true]) {
@@ -144,8 +142,6 @@ func TestPeerCounts(t *testing.T) {
 	at.counts = "0,750,1,0"
 	single := oneNode
 	single.single = true
-	late := single
-	late.skew = 20 * time.Microsecond
 	for _, test := range []struct {
 		at   site
 		of   setting
@@ -155,8 +151,6 @@ func TestPeerCounts(t *testing.T) {
 		{at, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s 0,750,1,0 -"},
 		{single, setting{library: mpich}, "/d/mpich allgather 3000 1 1 4 /d/s - single"},
 		{single, setting{library: ourselves}, "--json --single --bytes 3000"},
-		{late, setting{library: openMPI}, "/d/openmpi allgather 3000 1 1 4 /d/s - single:2e-05"},
-		{late, setting{library: ourselves}, "--json --single --skew 20µs --bytes 3000"},
 		{at, setting{library: ourselves}, "--json --counts 0,750,1,0"},
 	} {
 		if got := strings.Join(test.at.jobCommand(test.of, c, time.Second, "/d/s"), " "); !strings.HasSuffix(got, test.want) {
@@ -191,7 +185,7 @@ func TestPeerCounts(t *testing.T) {
 		{"allgather", "0,0,0,0", "0 floats"},
 		{"allgather", "1,2,3,999999999", "at most 67108864"},
 	} {
-		b := &benchPeers{topo: "1x4", rate: "none", congestion: "reno", ops: test.ops, counts: test.counts, time: 1, sweep: 1, rounds: 1, bind: bindNone}
+		b := &benchPeers{topo: "1x4", rate: "none", congestion: "reno", ops: test.ops, time: 1, sweep: 1, rounds: 1, site: site{counts: test.counts, bind: bindNone}}
 		switch err := b.read(); {
 		case test.want == "" && (err != nil || b.sweep != 0 || !slices.Equal(b.cells.bytes, []int64{3000})):
 			t.Errorf("counts %s: %v, sweep %v, sizes %v", test.counts, err, b.sweep, b.cells.bytes)
@@ -419,17 +413,18 @@ func TestPeerWithFakeDriver(t *testing.T) {
 	script(t, filepath.Join(tools, "mpirun.openmpi"), `echo warning; while [ "${1%/openmpi}" = "$1" ]; do shift; done; exec "$@"`)
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
 	p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, folder: t.TempDir()}}
-	found, missing, err := p.findPeers(t.Context(), []peer{
+	table, notes := peerTable{Versions: map[string]string{}}, bytes.Buffer{}
+	found, err := p.findPeers(t.Context(), []peer{
 		{openMPI, "openmpi", []string{"mpicc.fake"}, "mpi.c", nil},
 		{mpich, "mpich", []string{"mpicc.broken"}, "mpi.c", nil},
 		{gloo, "libgloo-dev", []string{"no-such-compiler"}, "gloo.cc", nil},
-	})
-	if err != nil || !slices.Equal(found, []string{openMPI}) || len(missing) != 2 {
-		t.Fatalf("found %v, missing %v, %v", found, missing, err)
+	}, &table, &notes)
+	if err != nil || !slices.Equal(namesOf(found), []string{openMPI}) || len(table.Missing) != 2 || table.Versions[openMPI] == "" || len(table.Versions) != 1 {
+		t.Fatalf("found %v, missing %v, versions %v, %v", found, table.Missing, table.Versions, err)
 	}
 	for i, want := range []string{"mpich would bring: exit status 1: no such header", "libgloo-dev would bring"} {
-		if !strings.Contains(missing[i].String(), want) {
-			t.Errorf("%v; want %q in it", missing[i], want)
+		if !strings.Contains(table.Missing[i].String(), want) || !strings.Contains(notes.String(), want) {
+			t.Errorf("%v; want %q in it", table.Missing[i], want)
 		}
 	}
 	rows, err := p.runSetting(t.Context(), setting{library: openMPI}, cells{[]string{"bcast"}, []int64{64}}, time.Second)
@@ -539,8 +534,8 @@ func TestPeersReal(t *testing.T) {
 func TestAlgorithmsHaveNumbers(t *testing.T) {
 	for op, all := range tunedAlgorithms {
 		for _, a := range all {
-			if n, known := number(op, a.name); n == 0 || !known {
-				t.Errorf("%s by %s has no number", op, a.name)
+			if row, err := foreign.Find(foreign.OpenMPI, op, a.name); err != nil || row.Number == 0 || row.Name != a.name {
+				t.Errorf("%s by %s is %+v, %v; want a number", op, a.name, row, err)
 			}
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/tierflow/tierflow/testdata/peers"
 )
 
-// place is a site that is set up: a temporary folder and, for several nodes, an
+// place is a site after its set-up: a temporary folder and, for several nodes, an
 // emulated cluster.
 type place struct {
 	site
@@ -32,7 +32,7 @@ type place struct {
 
 // enter sets up a place. The caller must leave it.
 func (b *benchPeers) enter(ctx context.Context, notes io.Writer) (_ *place, err error) {
-	p := &place{site: site{nodes: b.nodes, perNode: b.perNode, counts: b.counts, single: b.single, skew: b.skew, bind: b.bind, noise: b.noise, spin: b.spin, measured: b.measured, effort: b.effort, flat: b.rules}}
+	p := &place{site: b.site}
 	if p.lab, err = os.Executable(); err != nil {
 		return nil, fmt.Errorf("find this program, to launch it: %w", err)
 	}
@@ -88,8 +88,8 @@ func findTierflow(lab, named string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// makeCluster makes the cluster, and the commands that other launchers call in place
-// of ssh.
+// makeCluster makes the cluster, and the commands for other launchers in place of
+// ssh.
 func (p *place) makeCluster(ctx context.Context, rate, congestion string, notes io.Writer) error {
 	prefix := fmt.Sprintf("t%xp", os.Getpid())
 	p.rsh = p.script() + " rsh --name " + prefix
@@ -114,7 +114,7 @@ func (p *place) makeCluster(ctx context.Context, rate, congestion string, notes 
 // script returns the path of the cluster's script.
 func (p *place) script() string { return filepath.Join(p.folder, "cluster") }
 
-// leave takes down what there is, also after an interrupt.
+// leave takes down the cluster and the folder, also after an interrupt.
 func (p *place) leave() error {
 	var errs []error
 	if p.prefix != "" {
@@ -146,8 +146,8 @@ func (p *place) runSetting(ctx context.Context, s setting, c cells, each time.Du
 }
 
 // jobTime returns the time after which a job is given up. Beside measuring, a job
-// starts and finds out how long calls take. That is longer for large messages. A job
-// that hangs must not hold up the others for long.
+// starts and finds out how long calls take, longer for large messages. A hanging job must
+// not hold up the others for long.
 func jobTime(c cells, each time.Duration) time.Duration {
 	const (
 		start = 10 * time.Second
@@ -167,7 +167,7 @@ func (p *place) readableCommand(s setting, c cells, each time.Duration) string {
 	return p.readableText(p.jobCommand(s, c, each, p.folder))
 }
 
-// readableText returns words as a line, without names that are different in each run.
+// readableText returns words as a line, without the names of this run.
 func (p *place) readableText(words []string) string {
 	words = slices.Clone(words)
 	replacer := strings.NewReplacer(p.folder, "DIR", p.lab, "tierflow-lab", p.tierflow, "tierflow")
@@ -212,20 +212,20 @@ func isPlanVariable(word string) bool {
 	return name == planner.TableVariable || name == planner.PlanVariable || name == planner.MachineVariable || name == planner.EffortVariable
 }
 
-// withComplaints adds the first lines of what a command said to its failure.
+// withComplaints adds the first lines of a command's outputs to its failure.
 func withComplaints(err error, texts ...[]byte) error {
 	const most = 3
-	var said []string
+	var lines []string
 	for _, text := range texts {
 		for line := range strings.Lines(string(text)) {
 			line = strings.Trim(line, " \t\r\n-=*")
-			if line != "" && len(said) < most && !strings.HasPrefix(line, "{") {
-				said = append(said, line)
+			if line != "" && len(lines) < most && !strings.HasPrefix(line, "{") {
+				lines = append(lines, line)
 			}
 		}
 	}
-	if len(said) == 0 {
+	if len(lines) == 0 {
 		return err
 	}
-	return fmt.Errorf("%w: %s", err, strings.Join(said, " | "))
+	return fmt.Errorf("%w: %s", err, strings.Join(lines, " | "))
 }

@@ -11,11 +11,11 @@ import (
 )
 
 // proofTurns are how many turns by rules must be shorter than those without, each of all. If both take
-// the same, that happens by chance in one cell of 32: a sign test at one in twenty takes as many.
+// the same, all turns are won by chance in one cell of 32: a sign test at one in twenty takes as many.
 const proofTurns = 5
 
-// unproven returns the cells in which a library by rules was not faster in each of its turns than as it
-// is. Who begins alternates, so that a drift of the machine helps neither.
+// unproven returns the cells without a win of the rules over the library as it is in each of the turns. The
+// settings begin turns alternately: a drift of the machine helps neither.
 func unproven(by setting, c cells, each time.Duration, notes io.Writer, run measurer) (lost []cell, err error) {
 	fmt.Fprintf(notes, "# %s: proving rules in %d turns\n", by.library, proofTurns)
 	won := map[cell]int{}
@@ -50,14 +50,8 @@ func unproven(by setting, c cells, each time.Duration, notes io.Writer, run meas
 	return lost, nil
 }
 
-// cell is a collective with a size.
-type cell struct {
-	op    string
-	bytes int64
-}
-
 // leaveOut returns rules that leave some cells to the library's own decision. A cell goes half the way
-// to the next sizes that were measured.
+// to the next measured sizes.
 func leaveOut(lost []cell, sizes []int64) string {
 	sizes = slices.Sorted(slices.Values(sizes))
 	var text strings.Builder

@@ -48,7 +48,6 @@ var peerColumns = []struct {
 }{
 	{ruleColumn, func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asItIs }},
 	{"measured machine", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asMeasured }},
-	{"tries in place", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asTried }},
 	{"Alloc", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == withAlloc }},
 	{"goroutines", func(r *peerResult) bool { return r.Library == ourselves && r.Variant == asGoroutine }},
 	{"Open MPI", func(r *peerResult) bool { return r.Library == openMPI && !isForced(r) && !isByRules(r) }},

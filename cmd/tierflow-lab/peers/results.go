@@ -8,14 +8,15 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"text/tabwriter"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/disturb"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// peerRow is a job's result for one cell: the columns of bench coll that drivers have
-// too.
+// peerRow is a job's result for one cell: the columns of bench coll and of drivers.
 type peerRow struct {
 	Collective string  `json:"collective"`
 	Bytes      int64   `json:"bytes"`
@@ -42,7 +43,7 @@ func parsePeerRows(text []byte) ([]peerRow, error) {
 			peerRow
 			Results []peerRow `json:"results"`
 		}
-		// After the first row, text that isn't JSON is a launcher's last words.
+		// After the first row, text other than JSON is a launcher's last words.
 		if err := d.Decode(&next); err != nil {
 			if len(rows) == 0 {
 				return nil, fmt.Errorf("results: %w", err)
@@ -75,7 +76,7 @@ type peerResult struct {
 	Largest    float64 `json:"largest_p50_us"`
 	P99        float64 `json:"p99_us,omitempty"` // median over rounds; 0: not recorded
 	Rounds     int     `json:"rounds"`
-	// The median of the rounds' mean times, where noise is compared, and how many times
+	// The median of the rounds' mean times, if noise is compared, and how many times
 	// the undisturbed one of the same round it is.
 	Mean          float64 `json:"mean_us,omitempty"`
 	Slowdown      float64 `json:"slowdown,omitempty"`
@@ -87,8 +88,8 @@ type peerResult struct {
 	LeastRatio   float64   `json:"least_ratio,omitempty"`
 	LargestRatio float64   `json:"largest_ratio,omitempty"`
 	Plan         string    `json:"plan,omitempty"` // tierflow's
-	Command      string    `json:"command"`        // in which DIR is a temporary folder
-	rounds       []float64 // p50, in order: what fails in one round is in none after it
+	Command      string    `json:"command"`        // DIR is a temporary folder
+	rounds       []float64 // p50, in order: after a failure there are no more
 	tails        []float64 // p99
 	means        []float64
 }
@@ -104,15 +105,26 @@ type peerTable struct {
 	Topology   string             `json:"topology"`
 	Rate       string             `json:"rate"`
 	Congestion string             `json:"congestion_control"`
-	Single     bool               `json:"single,omitempty"`  // a sample is one call; else calls back to back
-	Skew       float64            `json:"skew_us,omitempty"` // by which the last rank was late; times include it
-	Noise      *noise             `json:"noise,omitempty"`   // of the disturbed settings; missing: there are none
-	Bind       string             `json:"bind,omitempty"`    // what a rank is bound to; empty: to nothing
-	Wire       map[string]float64 `json:"wire_us"`           // by bytes
-	Tuning     *peerTuning        `json:"tuning,omitempty"`  // missing: tierflow is not tuned
+	Single     bool               `json:"single,omitempty"` // a sample is one call; else calls back to back
+	Noise      *disturb.Noise     `json:"noise,omitempty"`  // of the disturbed settings; missing: there are none
+	Bind       string             `json:"bind,omitempty"`   // of a rank; empty: none
+	Wire       map[string]float64 `json:"wire_us"`          // by bytes
+	Tuning     *peerTuning        `json:"tuning,omitempty"` // missing: tierflow is not tuned
 	Results    []*peerResult      `json:"results"`
 	Missing    []missingPeer      `json:"missing"`
 	Failures   []string           `json:"failures"`
+}
+
+// missingPeer is a library without a driver.
+type missingPeer struct {
+	Library  string `json:"library"`
+	Packages string `json:"packages"` // Debian's
+	Why      string `json:"why"`
+}
+
+// String returns the note about the library.
+func (m missingPeer) String() string {
+	return fmt.Sprintf("without %s, which Debian's packages %s would bring: %s", m.Library, m.Packages, m.Why)
 }
 
 // wireOp stands for a collective in the rows of a plain stream.
@@ -121,24 +133,26 @@ const wireOp = "wire"
 // addRows adds the rows of one setting's turn.
 func (t *peerTable) addRows(s setting, command string, rows []peerRow) {
 	for _, row := range rows {
-		same := func(r *peerResult) bool {
-			by := r.Library == s.library && r.Variant == s.variant || row.Collective == wireOp // the same for all of ours
-			return by && r.Collective == row.Collective && r.Bytes == row.Bytes
+		r := t.find(s.library, s.variant, cell{row.Collective, row.Bytes})
+		if r == nil {
+			r = &peerResult{Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Plan: row.Plan, Command: command}
+			t.Results = append(t.Results, r)
 		}
-		i := slices.IndexFunc(t.Results, same)
-		if i < 0 {
-			i = len(t.Results)
-			t.Results = append(t.Results, &peerResult{
-				Library: s.library, Variant: s.variant, Collective: row.Collective, Bytes: row.Bytes, Plan: row.Plan, Command: command,
-			})
-		}
-		t.Results[i].rounds = append(t.Results[i].rounds, row.P50)
-		t.Results[i].tails = append(t.Results[i].tails, row.P99)
-		t.Results[i].means = append(t.Results[i].means, row.Mean)
+		r.rounds, r.tails, r.means = append(r.rounds, row.P50), append(r.tails, row.P99), append(r.means, row.Mean)
 	}
 }
 
-// addFailure notes a job that failed.
+// find returns the result of a setting for a cell; nil: there is none. The wire is one for all settings.
+func (t *peerTable) find(library, variant string, at cell) *peerResult {
+	for _, r := range t.Results {
+		if r.cell() == at && (r.Library == library && r.Variant == variant || at.op == wireOp) {
+			return r
+		}
+	}
+	return nil
+}
+
+// addFailure notes the failure of a job.
 func (t *peerTable) addFailure(notes io.Writer, s setting, err error) {
 	text := fmt.Sprintf("%v failed: %v", s, err)
 	fmt.Fprintln(notes, "#", text)
@@ -158,28 +172,25 @@ func (t *peerTable) finish() {
 	}
 	ours := t.ourResults()
 	for _, r := range t.Results {
-		reference := ours[r.cell()]
-		if reference == nil {
-			continue
-		}
-		var ratios []float64
-		for i := range min(r.Rounds, reference.Rounds) {
-			ratios = append(ratios, r.rounds[i]/reference.rounds[i])
-		}
-		if len(ratios) > 0 {
-			r.LeastRatio, r.Ratio, r.LargestRatio = spread(ratios)
+		if reference := ours[r.cell()]; reference != nil {
+			r.LeastRatio, r.Ratio, r.LargestRatio = spread(labkit.Ratios(r.rounds, reference.rounds))
 		}
 	}
 	t.compareNoise()
 }
 
-// cell names the collective and size, which results are compared by.
-func (r *peerResult) cell() string { return r.Collective + " " + strconv.FormatInt(r.Bytes, 10) }
+// cell is a collective with a size. Results are compared by it.
+type cell struct {
+	op    string
+	bytes int64
+}
 
-// ourResults returns tierflow's results, by cell, with which others are compared:
+func (r *peerResult) cell() cell { return cell{r.Collective, r.Bytes} }
+
+// ourResults returns tierflow's results, by cell, for others to be compared with:
 // those of tuned plans, or else of the built-in rule.
-func (t *peerTable) ourResults() map[string]*peerResult {
-	all := map[string]*peerResult{}
+func (t *peerTable) ourResults() map[cell]*peerResult {
+	all := map[cell]*peerResult{}
 	for _, r := range t.Results {
 		if r.Library != ourselves || r.Collective == wireOp {
 			continue
@@ -191,26 +202,23 @@ func (t *peerTable) ourResults() map[string]*peerResult {
 	return all
 }
 
-// spread returns the least, the median and the largest of some values. The median of
-// an even number of values is the mean of two: the lower one would be the best of two.
+// spread returns the least, the median and the largest of some values; 0 without any.
 func spread(values []float64) (least, median, largest float64) {
-	sorted := slices.Sorted(slices.Values(values))
-	n := len(sorted)
-	return kit.Round(sorted[0], 1e3), kit.Round((sorted[(n-1)/2]+sorted[n/2])/2, 1e3), kit.Round(sorted[n-1], 1e3)
+	if len(values) == 0 {
+		return 0, 0, 0
+	}
+	return kit.Round(slices.Min(values), 1e3), kit.Round(costs.Median(values), 1e3), kit.Round(slices.Max(values), 1e3)
 }
 
 // print writes the table cell by cell, or as JSON. A table without a row is an error.
 func (t *peerTable) print(w io.Writer, order cells, asJSON bool) error {
 	t.finish()
 	t.sort(order)
-	var err error
 	if asJSON {
 		wire := func(r *peerResult) bool { return r.Collective == wireOp }
 		t.Results = slices.DeleteFunc(t.Results, wire)
-		err = kit.WriteJSON(w, t)
-	} else {
-		err = t.printText(w)
 	}
+	err := labkit.Print(w, asJSON, t, labkit.Left, t.printText)
 	if len(t.Results) == 0 {
 		err = errors.Join(err, errors.New("nothing was measured"))
 	}
@@ -226,12 +234,12 @@ func (t *peerTable) sort(order cells) {
 	slices.SortStableFunc(t.Results, func(a, b *peerResult) int { return place(a) - place(b) })
 }
 
-func (t *peerTable) printText(w io.Writer) error {
+// printText writes a line for each result, slowdowns by noise, and commands.
+func (t *peerTable) printText(w io.Writer) {
 	if t.Tuning != nil {
 		fmt.Fprintln(w, "# x tierflow: times what tierflow tuned takes in the same round; where that has no row, its built-in rule")
 	}
-	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tp99 µs\tx tierflow")
+	fmt.Fprintln(w, "collective\tbytes\tlibrary\tsetting\tp50 µs\tleast–largest\tp99 µs\tx tierflow")
 	for _, r := range t.Results {
 		library, ratio, tail := r.Library, "-", "-"
 		if r.P99 > 0 {
@@ -243,15 +251,10 @@ func (t *peerTable) printText(w io.Writer) error {
 		} else if r.Ratio > 0 {
 			ratio = fmt.Sprintf("%.2f", r.Ratio)
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\t%s\n",
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s–%s\t%s\t%s\n",
 			r.Collective, tasks.FormatBytes(r.Bytes), library, variant, figures(r.P50), figures(r.Least), figures(r.Largest), tail, ratio)
 	}
-	if err := tab.Flush(); err != nil {
-		return err
-	}
-	if err := t.printNoise(w); err != nil {
-		return err
-	}
+	t.printNoise(w)
 	if t.Tuning != nil {
 		fmt.Fprintf(w, "# %v: %s\n", tuningItself, t.Tuning.Command)
 	}
@@ -262,7 +265,6 @@ func (t *peerTable) printText(w io.Writer) error {
 			fmt.Fprintf(w, "# %s %s: %s\n", r.Library, r.Variant, r.Command)
 		}
 	}
-	return nil
 }
 
 // figures returns a number with about three figures.

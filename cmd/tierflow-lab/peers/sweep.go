@@ -26,8 +26,8 @@ var (
 )
 
 // tunedAlgorithms are those of Open MPI 4.1 worth a try. Pipeline and chain stand for
-// the deep trees. Algorithms that are linear in all bytes are left out, but for scans, which
-// have no other, and alltoalls, which all are.
+// the deep trees. Algorithms linear in all bytes are left out, but for scans, which have no
+// other, and alltoalls: all of theirs are.
 var tunedAlgorithms = map[string][]algorithm{
 	"bcast": {
 		{"chain", segmented[1:]},
@@ -71,8 +71,8 @@ var tunedAlgorithms = map[string][]algorithm{
 	"barrier":   {{"double_ring", unsegmented}, {"recursive_doubling", unsegmented}, {"bruck", unsegmented}, {"tree", unsegmented}},
 }
 
-// mpichSwept are MPICH's own algorithms of the collectives that have several, but for those of
-// scans and alltoalls.
+// mpichSwept are MPICH's own algorithms of the collectives with several, except scans and
+// alltoalls.
 var mpichSwept = map[string][]string{
 	"bcast":     {"binomial", "scatter_recursive_doubling_allgather", "scatter_ring_allgather"},
 	"reduce":    {"binomial", "reduce_scatter_gather"},
@@ -80,7 +80,7 @@ var mpichSwept = map[string][]string{
 	"allgather": {"brucks", "recursive_doubling", "ring"},
 }
 
-// sweepMPICH tries MPICH's algorithms, and records what they take.
+// sweepMPICH tries MPICH's algorithms, and records their times.
 func sweepMPICH(r *record, c cells, each time.Duration, notes io.Writer, run measurer) error {
 	for _, op := range c.ops {
 		fmt.Fprintf(notes, "# %s: trying %d algorithms of MPICH\n", op, len(mpichSwept[op]))
@@ -99,16 +99,6 @@ func sweepMPICH(r *record, c cells, each time.Duration, notes io.Writer, run mea
 	return nil
 }
 
-// number returns by which number Open MPI knows an algorithm of a collective.
-func number(op, name string) (n int, known bool) {
-	for _, r := range foreign.Rows() {
-		if r.Library == foreign.OpenMPI && r.Collective == op && r.Name == name {
-			return r.Number, true
-		}
-	}
-	return 0, false
-}
-
 // candidateSettings returns the settings to try for a collective.
 func (s site) candidateSettings(op string) []setting {
 	var all []setting
@@ -122,15 +112,15 @@ func (s site) candidateSettings(op string) []setting {
 		if a.name == "two_proc" && s.ranks() != 2 {
 			continue
 		}
-		n, _ := number(op, a.name)
+		row, _ := foreign.Find(foreign.OpenMPI, op, a.name) // tests go through all
 		for _, segment := range a.segments {
-			mca := []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_" + op + "_algorithm", fmt.Sprint(n)}
+			mca := []string{"coll_tuned_use_dynamic_rules", "1", "coll_tuned_" + op + "_algorithm", fmt.Sprint(row.Number)}
 			name := "tuned " + a.name
 			if segment > 0 {
 				mca = append(mca, "coll_tuned_"+op+"_algorithm_segmentsize", fmt.Sprint(segment))
 				name += "/" + tasks.FormatBytes(int64(segment))
 			}
-			add(name, planOf(op, fmt.Sprintf("%s=%d/%d", foreign.OpenMPI, n, segment)), mca...)
+			add(name, planOf(op, fmt.Sprintf("%s=%d/%d", foreign.OpenMPI, row.Number, segment)), mca...)
 		}
 	}
 	if s.isHierarchical() && slices.Contains([]string{"bcast", "reduce", "allreduce"}, op) {
@@ -148,13 +138,13 @@ func (s site) candidateSettings(op string) []setting {
 	return all
 }
 
-// measurer runs a setting's job once. It reports a failure of the job itself; an error
-// that it returns ends everything.
+// measurer runs a setting's job once. It notes a failure of the job by itself; its error ends
+// everything.
 type measurer func(s setting, c cells, each time.Duration) ([]peerRow, error)
 
 // bestForced sweeps each collective and returns the best settings of Open MPI, each
-// for the cells that it won. saw is told what each setting took.
-func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer, saw func(s setting, row peerRow) error) ([]setting, error) {
+// for the cells it won. Each row of the first turns is recorded.
+func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measurer, record func(s setting, row peerRow) error) ([]setting, error) {
 	var won []setting
 	for _, op := range c.ops {
 		settings := s.candidateSettings(op)
@@ -165,7 +155,7 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 			rows, err := run(f, cells{[]string{op}, sizes}, each)
 			for _, row := range rows {
 				if first {
-					err = errors.Join(err, saw(f, row))
+					err = errors.Join(err, record(f, row))
 				}
 				if before, ok := p50[row.Bytes]; !ok || row.P50 < before {
 					best[row.Bytes], p50[row.Bytes] = f, row.P50
@@ -201,14 +191,14 @@ func (s site) bestForced(c cells, each time.Duration, notes io.Writer, run measu
 	return won, nil
 }
 
-// withYield returns the setting with waiting ranks that yield or spin.
+// withYield returns the setting with yielding or spinning ranks.
 func (s setting) withYield(yields bool) setting {
 	s.variant += ", " + yieldName(yields)
 	s.mca = slices.Concat(s.mca, yielding[yields])
 	return s
 }
 
-// sizesWonBy returns the sizes for which a setting is the best, in order.
+// sizesWonBy returns the sizes with a setting as the best, in order.
 func sizesWonBy(s setting, best map[int64]setting) []int64 {
 	var sizes []int64
 	for n, b := range best {

@@ -16,10 +16,10 @@ import (
 
 // peerTuning says how tierflow was tuned before it was measured.
 type peerTuning struct {
-	Command      string  `json:"command"` // in which DIR is a temporary folder
+	Command      string  `json:"command"` // DIR is a temporary folder
 	Seconds      float64 `json:"seconds"` // with starting the job
 	Measurements int     `json:"measurements"`
-	Planned      int     `json:"planned"` // more than that if there wasn't the time
+	Planned      int     `json:"planned"` // more if the time was too short
 }
 
 // tuningItself is named when tuning fails, as settings are.
@@ -27,8 +27,8 @@ var tuningItself = setting{library: ourselves, variant: "tuning"}
 
 // tuneCommand returns the command that tunes tierflow for some cells; each is the time
 // for a setting in the sweep. Tuning is to take about as long as the sweep. So it
-// leaves out the shape that only repeats the paper's schedule, and segments and
-// windows that rarely win by much. A measurement takes a tenth of a setting's time:
+// leaves out the shape of the paper's schedule in lockstep, and segments and windows
+// without large gains. A measurement takes a tenth of a setting's time:
 // there are ten times as many.
 func (s site) tuneCommand(c cells, each time.Duration) []string {
 	ops, bytes := c.arguments()
@@ -65,22 +65,20 @@ func (p *place) tune(ctx context.Context, c cells, each time.Duration, notes io.
 	if err != nil {
 		return nil, err
 	}
-	var s struct { // of what tune says
-		Method       string `json:"method"`
-		Measurements int    `json:"measurements"`
-		Planned      int    `json:"planned"`
+	var s struct { // of tune's summary
+		Method string `json:"method"`
+		peerTuning
 	}
 	if err := json.NewDecoder(bytes.NewReader(text)).Decode(&s); err != nil {
 		return nil, fmt.Errorf("summary: %w in %.80q", err, text)
 	}
-	t := &peerTuning{
-		Command: p.readableText(words), Seconds: kit.Round(time.Since(begin).Seconds(), 1e3), Measurements: s.Measurements, Planned: s.Planned,
-	}
+	t := &s.peerTuning
+	t.Command, t.Seconds = p.readableText(words), kit.Round(time.Since(begin).Seconds(), 1e3)
 	fmt.Fprintf(notes, "# tuned by %s: %d of %d measurements in %.1f s\n", s.Method, t.Measurements, t.Planned, t.Seconds)
 	return t, nil
 }
 
-// notePlans prints the plans that tuning chose.
+// notePlans prints the plans chosen by tuning.
 func (t *peerTable) notePlans(notes io.Writer) {
 	for _, r := range t.Results {
 		if r.Variant == tuned && r.Plan != "" {

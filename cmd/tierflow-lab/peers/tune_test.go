@@ -64,7 +64,7 @@ exec "$@"
 			t.Setenv("PATH", tools)
 			p := &place{site: site{nodes: 1, perNode: 2, bind: bindNone, tierflow: filepath.Join(tools, "tierflow"), lab: filepath.Join(tools, "tierflow-lab"), folder: t.TempDir()}}
 			script(t, p.tierflow, fmt.Sprintf(fakeTierflow, test.tunes))
-			b := &benchPeers{topo: "1x2", nodes: 1, perNode: 2, cells: cells{[]string{"bcast"}, []int64{8}}, time: time.Millisecond, sweep: test.sweep, rounds: 2, json: true}
+			b := &benchPeers{topo: "1x2", site: site{nodes: 1, perNode: 2}, cells: cells{[]string{"bcast"}, []int64{8}}, time: time.Millisecond, sweep: test.sweep, rounds: 2, json: true}
 			var out, notes bytes.Buffer
 			if err := b.compare(t.Context(), p, &out, &notes); err != nil {
 				t.Fatal(err)
