@@ -1,7 +1,7 @@
-// Command tierflow-lab is tierflow's laboratory: it measures what the tables of papers
-// ask for, compares tierflow with other libraries, and its ways to choose plans with each
-// other. Users of the library need none of it; tierflow has what they need. Here is the
-// root, and tree, which measures the source; peers, trials, methods, learn and drawn have the others.
+// Command tierflow-lab is tierflow's laboratory: it measures for the tables of papers,
+// compares tierflow with other libraries, and its ways to choose plans with each other.
+// Users of the library need none of it: they have tierflow. Here are the root and tree, the
+// command to measure the source; the packages below have the other commands.
 //
 //	tierflow-lab peers --topo 1x4             # beside Open MPI, MPICH and Gloo
 //	tierflow-lab shim --topo 1x2              # Open MPI and MPICH with and without tierflow's shim
@@ -20,6 +20,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/disturb"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/drawn"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/learn"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/methods"
@@ -36,7 +37,7 @@ func main() {
 
 // root returns the command tierflow-lab with all others.
 func root(reg submodules.Registry) *cobra.Command {
-	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), drawn.Command(reg), learn.Command(reg), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
+	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), disturb.Command(), drawn.Command(reg), learn.Command(reg), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
 	root := kit.NewRoot("tierflow-lab", "Measure tierflow beside other libraries, models and the tables of papers", commands...)
 	root.Long = `tierflow-lab has the measurements that papers and recordings need and users do not:
 tierflow beside other libraries, its parts beside models, its ways to choose plans

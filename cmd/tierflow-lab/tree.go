@@ -1,23 +1,23 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
-// module is the path of what tree measures.
+// module is the path of the measured module.
 const module = "github.com/tierflow/tierflow"
 
-// laboratory is where the packages are that are no part of the product.
+// laboratory is the folder of the packages outside of the product.
 const laboratory = "cmd/tierflow-lab"
 
 // treeCommand returns the command tree.
@@ -48,10 +48,7 @@ one word, and relatives are the relative pronouns for each sentence of a comment
 				return err
 			}
 			rows = append(rows, sums(rows)...)
-			if json {
-				return kit.WriteJSON(c.OutOrStdout(), rows)
-			}
-			return kit.WriteOutput(c.OutOrStdout(), "", treeText(rows))
+			return labkit.Print(c.OutOrStdout(), json, rows, labkit.Right, func(w io.Writer) { printTree(w, rows) })
 		}),
 	}
 	c.Flags().BoolVar(&json, "json", false, "print JSON")
@@ -72,16 +69,12 @@ func sums(rows []tree.Measures) []tree.Measures {
 	return all
 }
 
-// treeText is what is printed of the measures.
-func treeText(rows []tree.Measures) []byte {
+// printTree writes a line for each package.
+func printTree(w io.Writer, rows []tree.Measures) {
 	ratio := func(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
-	var b bytes.Buffer
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(w, "lines\ttest:code\tpairs\tuses\tback up\tfunctions\tone-word\tsentences\trelatives\t package")
 	for _, r := range rows {
 		fmt.Fprintf(w, "%d\t%.2f\t%d\t%d\t%d\t%d\t%.0f%%\t%d\t%.2f\t %s\n", r.Lines, ratio(r.TestLines, r.Lines), r.Pairs, r.Uses, r.BackUp,
 			r.Functions, 100*ratio(r.OneWord, r.Functions), r.Sentences, ratio(r.Relatives, r.Sentences), r.Package)
 	}
-	w.Flush()
-	return b.Bytes()
 }
