@@ -37,8 +37,7 @@ struct series {
 	const struct library *lib;
 	struct call call;
 	int nodes, per_node, calls, turn;
-	int single;  /* a sample is one call */
-	double skew; /* seconds that the last rank computes before it */
+	int single;   /* a sample is one call */
 	double wrong; /* elements, of this rank */
 };
 
@@ -149,8 +148,6 @@ static double sample(struct series *s) {
 	}
 	s->lib->barrier();
 	double begin = now();
-	while (s->lib->rank == s->lib->size - 1 && now() - begin < s->skew)
-		;
 	for (int i = 0; i < s->calls; i++) {
 		s->call.root = root_of(s, s->turn);
 		s->lib->run(&s->call);
@@ -278,9 +275,7 @@ static void measure_all(const struct library *lib, char **argv) {
 		char *list = strdup(argv[2]);
 		for (size = strtok_r(list, ",", &sizes); size; size = barrier ? NULL : strtok_r(NULL, ",", &sizes)) {
 			struct series s = {lib, {op, barrier ? 0 : strtoul(size, NULL, 10), 0, NULL, NULL, NULL, NULL, 0, 0, {NULL, NULL, NULL, NULL, NULL, 0, 0}},
-				atoi(argv[4]), atoi(argv[5]), 1, 0, strncmp(argv[8], "single", 6) == 0, 0, 0};
-			if (s.single && argv[8][6])
-				s.skew = atof(argv[8] + 7);
+				atoi(argv[4]), atoi(argv[5]), 1, 0, strcmp(argv[8], "single") == 0, 0};
 			read_counts(&s.call, lib->size, argv[7]);
 			read_pairs(&s.call, lib->rank, lib->size, argv[7]);
 			s.call.send = buffer(sent(&s) * sizeof(float));
@@ -300,6 +295,6 @@ static void measure_all(const struct library *lib, char **argv) {
 static void want_arguments(int argc) {
 	if (argc == 9)
 		return;
-	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE COUNTS single[:SKEW_SECONDS]|-\n");
+	fprintf(stderr, "usage: driver OP,OP BYTES,BYTES SECONDS NODES RANKS_PER_NODE STORE COUNTS single|-\n");
 	exit(2);
 }
