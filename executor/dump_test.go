@@ -66,3 +66,21 @@ func TestDumpWhileComputing(t *testing.T) {
 		return runs[r].Do(ctx)
 	})
 }
+
+// A state tells how long ago its rank has met its first failure.
+func TestFailureGrowsOld(t *testing.T) {
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+		runs := crossed(t, w, 0)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := runs[1].Do(ctx); err == nil {
+			t.Fatal("a call without rank 0 has ended well")
+		}
+		for _, ago := range []time.Duration{0, 3 * time.Second} {
+			time.Sleep(ago)
+			if s := w.Endpoint(1).State(0); s.Failed == nil || s.Failed.Ago.Round(time.Second) != ago {
+				t.Errorf("%v after the failure the state has %+v", ago, s.Failed)
+			}
+		}
+	})
+}

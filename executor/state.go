@@ -42,7 +42,12 @@ func (e *Endpoint) State(comm CommID) flight.State {
 		s.Doing = flight.Inside
 	}
 	s.Open = s.Open[:min(maxOpen, len(s.Open))]
-	s.Called, s.Failed = e.comms.listCalled(comm), e.failed
+	s.Called = e.comms.listCalled(comm)
+	if e.failed != nil {
+		f := *e.failed
+		f.Ago = now.Sub(e.failedAt)
+		s.Failed = &f
+	}
 	if what, seq, ago, ok := e.flight.LastEnded(); ok {
 		s.Last, s.Since = fmt.Sprintf("%s #%d", what, seq), ago
 	}

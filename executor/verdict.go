@@ -111,7 +111,7 @@ func (c *Comm) noteFailed(by levels.Rank, err error) {
 	if e.failed != nil {
 		return
 	}
-	e.failed = c.failedAs(by, err)
+	e.failed, e.failedAt = c.failedAs(by, err), time.Now()
 	if dump := e.world.config.Dump; dump != nil {
 		s := flight.State{Rank: int(e.rank), Doing: flight.Outside, PID: os.Getpid(), Failed: e.failed}
 		dump([]flight.State{s}, nil)

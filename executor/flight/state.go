@@ -56,6 +56,8 @@ type Failed struct {
 	Text  string // the error
 	Kind  string `json:",omitempty"` // a class of package verdict; empty: none of them
 	Ranks []int  `json:",omitempty"` // of the world, to blame; empty: Rank
+	// Ago is how long before its state the rank met it; 0: in the same moment, or unknown.
+	Ago time.Duration `json:",omitempty"`
 }
 
 // Open is a collective, or a send or receive, under way.

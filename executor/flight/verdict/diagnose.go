@@ -111,7 +111,8 @@ func (j *job) add(c Class, ranks []int, long time.Duration, format string, args 
 	j.found = append(j.found, Finding{Class: c, Ranks: slices.Sorted(slices.Values(ranks)), For: long, Text: fmt.Sprintf(format, args...)})
 }
 
-// findFailures takes the failures met by ranks: a class and a first rank, once.
+// findFailures takes the failures met by ranks: a class and a first rank, once. What a failure has led
+// to comes after it: whoever ends a failed job kills ranks that others then lose.
 func (j *job) findFailures() {
 	type key struct {
 		class Class
@@ -119,10 +120,18 @@ func (j *job) findFailures() {
 	}
 	told := map[key]bool{}
 	beyond := j.beyondCut()
+	var met []*flight.Failed
 	for i := range j.all {
-		f := j.all[i].Failed
+		if f := j.all[i].Failed; f != nil && !beyond[i] {
+			met = append(met, f)
+		}
+	}
+	slices.SortStableFunc(met, func(a, b *flight.Failed) int {
+		return cmp.Or(cmp.Compare(j.countFailed(a.Rank), j.countFailed(b.Rank)), cmp.Compare(b.Ago, a.Ago))
+	})
+	for _, f := range met {
 		var class Class
-		if f == nil || class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] || beyond[i] {
+		if class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] {
 			continue
 		}
 		told[key{class, f.Rank}] = true
@@ -135,6 +144,14 @@ func (j *job) findFailures() {
 			j.doubtCut(f.Rank, &j.found[len(j.found)-1])
 		}
 	}
+}
+
+// countFailed is 1 for a rank that has met another one's failure itself, else 0.
+func (j *job) countFailed(rank int) int {
+	if s := j.by[rank]; s != nil && s.Failed != nil && s.Failed.Rank != rank {
+		return 1
+	}
+	return 0
 }
 
 // doubtCut adds the node of the ranks that can't reach another one, if nobody else says so and there are other

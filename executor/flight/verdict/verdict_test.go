@@ -132,6 +132,22 @@ func TestDiagnose(t *testing.T) {
 			"died: rank 3 failed: was lost",
 		},
 		{
+			"a failure, and the loss of a rank that was ended because of it",
+			[]flight.State{
+				failed(out(1, 7), flight.Failed{Rank: 0, Text: "rank 0 failed: was lost", Kind: "died", Ago: time.Millisecond}),
+				failed(out(3, 7), flight.Failed{Rank: 2, Text: "rank 2 failed: was lost", Kind: "died", Ago: 5 * time.Millisecond}),
+			},
+			"died: rank 2 failed: was lost",
+		},
+		{
+			"the loss of a rank that had met a failure itself",
+			[]flight.State{
+				failed(out(0, 7), flight.Failed{Rank: 1, Text: "rank 1 failed: was lost", Kind: "died", Ago: 5 * time.Millisecond}),
+				failed(out(1, 7), flight.Failed{Rank: 2, Text: "rank 2 failed: was lost", Kind: "died", Ago: time.Millisecond}), // by another clock
+			},
+			"died: rank 2 failed: was lost",
+		},
+		{
 			"the smaller side of a cut",
 			[]flight.State{
 				failed(out(0, 7), flight.Failed{Rank: 2, Text: "rank 2 timed out", Kind: "unreachable"}),
