@@ -61,7 +61,7 @@ func (s *jobView) begin(o *launch.Options) (err error) {
 	}
 	o.TraceDir = s.dir
 	if s.report != "" && s.dump == "" {
-		s.dump = os.Getenv(planner.DumpDirVariable)
+		s.dump = o.DumpDir
 		if here := o.Hosts == "" && o.Hostfile == "" && o.Launcher == "" && os.Getenv("SLURM_JOB_ID") == ""; here && s.dump == "" { // on other hosts it would be left behind
 			s.keepDumps(o, filepath.Join(s.dir, "dumps"))
 		}
@@ -71,7 +71,7 @@ func (s *jobView) begin(o *launch.Options) (err error) {
 
 // keepDumps lets ranks keep their states when the job stands still or fails.
 func (s *jobView) keepDumps(o *launch.Options, dir string) {
-	s.dump = dir
+	s.dump, o.DumpDir = dir, dir
 	o.Export = append(o.Export, planner.DumpDirVariable+"="+dir)
 }
 

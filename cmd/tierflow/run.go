@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/launch"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+	"github.com/tierflow/tierflow/planner"
 )
 
 // runCommand returns run.
@@ -76,6 +77,7 @@ flags or arguments, 125 for everything else.`,
 				}
 				o.Export = append(o.Export, "TIERFLOW_TLS="+tls)
 			}
+			o.DumpDir = os.Getenv(planner.DumpDirVariable)
 			if dump != "" {
 				full, err := filepath.Abs(dump)
 				if err != nil {

@@ -3,6 +3,7 @@ package door
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
 // rootOf returns a folder whose sockets have short enough names.
@@ -212,6 +214,85 @@ func TestSnapshots(t *testing.T) {
 	}
 	if _, err := ReadSnapshots(dir); err == nil || !strings.Contains(err.Error(), "r1.snap") {
 		t.Errorf("%v, want the file that can't be read", err)
+	}
+}
+
+// lossesAt returns snapshots of ranks that lost another one: the first lost rank 10, the second 11.
+func lossesAt(at ...time.Time) (all []Snapshot) {
+	for rank, taken := range at {
+		s := flight.State{Rank: rank, Failed: &flight.Failed{Rank: 10 + rank, Kind: verdict.Died.String()}}
+		all = append(all, Snapshot{Job: "4f2c91aa", Taken: taken, States: []flight.State{s}})
+	}
+	return all
+}
+
+// Of snapshots taken one after the other, the failure that was met first comes first.
+func TestOldestFailureComesFirst(t *testing.T) {
+	at := time.Unix(100, 0)
+	all := lossesAt(at.Add(30*time.Millisecond), at, at.Add(10*time.Millisecond))
+	states, found := Diagnose(all, 0)
+	for _, s := range states {
+		if want := []time.Duration{0, 30 * time.Millisecond, 20 * time.Millisecond}[s.Rank]; s.Failed.Ago != want {
+			t.Errorf("rank %d met its failure %v ago, want %v", s.Rank, s.Failed.Ago, want)
+		}
+	}
+	if got := blamedBy(found); got != "[11] [12] [10]" {
+		t.Errorf("found %s, want what rank 1 met first", got)
+	}
+	if all[1].States[0].Failed.Ago != 0 {
+		t.Error("a snapshot was changed")
+	}
+}
+
+func blamedBy(found []verdict.Finding) string {
+	var all []string
+	for _, f := range found {
+		all = append(all, fmt.Sprint(f.Ranks))
+	}
+	return strings.Join(all, " ")
+}
+
+// What the launcher knows of a death comes before what ranks have met, unless it is of another job.
+func TestLauncherKnowsWhoDied(t *testing.T) {
+	began := time.Now()
+	died := &verdict.Finding{Class: verdict.Died, Ranks: []int{11}}
+	for _, test := range []struct {
+		name  string
+		ranks []Snapshot
+		want  string
+	}{
+		{"nobody else has met it", nil, "[11]"},
+		{"one that it has ended was lost to another rank", lossesAt(began.Add(time.Microsecond)), "[11] [10]"},
+		{"it was met", lossesAt(began.Add(time.Microsecond), began.Add(2*time.Microsecond)), "[11] [10]"},
+		{"ranks of a job before", lossesAt(began.Add(-time.Second)), "[11]"},
+		{"ranks of a later job", lossesAt(began.Add(time.Hour)), "[10]"},
+		{"a standstill before", []Snapshot{{Job: "4f2c91aa", Taken: began.Add(time.Microsecond), Found: &verdict.Finding{Class: verdict.Stopped, Ranks: []int{2}}}}, "[2]"},
+	} {
+		dir := t.TempDir()
+		time.Sleep(time.Millisecond) // snapshots of ranks are older
+		for rank := range test.ranks {
+			if err := test.ranks[rank].Keep(dir, rank); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := KeepEnding(dir, began, died); err != nil {
+			t.Fatal(err)
+		}
+		all, err := ReadSnapshots(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, found := Diagnose(all, 0); blamedBy(found) != test.want {
+			t.Errorf("%s: found %s, want %s", test.name, blamedBy(found), test.want)
+		}
+		for range 2 { // the second time there is none
+			if err := DropEnding(dir); err != nil {
+				t.Error(err)
+			}
+		}
+		if all, _ := ReadSnapshots(dir); len(all) != len(test.ranks) {
+			t.Errorf("%s: %d snapshots are left, want those of %d ranks", test.name, len(all), len(test.ranks))
+		}
 	}
 }
 

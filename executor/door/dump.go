@@ -13,31 +13,53 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
-// Snapshot is the record of a moment, kept by a rank for afterwards.
+// Snapshot is the record of a moment, kept for afterwards by a rank, or by the job's launcher.
 type Snapshot struct {
-	Job    string
+	Job    string    `json:",omitempty"` // the launcher doesn't know it
+	Began  time.Time `json:",omitzero"`  // the launcher began the job then; zero: it is a rank's
 	Taken  time.Time
-	Nodes  []string         // of all ranks, by rank
-	States []flight.State   // of the rank, or of all as it saw them
-	Found  *verdict.Finding `json:",omitempty"` // why the job stood still; nil: it has failed
+	Nodes  []string         `json:",omitempty"` // of all ranks, by rank
+	States []flight.State   `json:",omitempty"` // of the rank, or of all as it saw them; the launcher has none
+	Found  *verdict.Finding `json:",omitempty"` // why the job stood still, the launcher's: why it ended; nil: it has failed
 }
 
 // Keep writes a rank's snapshot to a folder. It makes the folder if need be. The file appears
 // whole or not at all, in place of an older one; but the snapshot of a standstill
 // stays when it fails in the end.
 func (s *Snapshot) Keep(dir string, rank int) error {
-	text, err := json.MarshalIndent(s, "", " ")
-	if err == nil {
-		err = os.MkdirAll(dir, 0o755)
-	}
-	if err != nil {
-		return err
-	}
 	name := filepath.Join(dir, fmt.Sprintf("r%d.snap", rank))
 	if old, err := readSnapshot(name); err == nil && old.Job == s.Job && old.Found != nil {
 		return nil
 	}
-	if err := os.WriteFile(name+".new", text, 0o644); err != nil {
+	return s.write(name)
+}
+
+// launcherFile has the launcher's snapshot.
+const launcherFile = "run.snap"
+
+// KeepEnding writes a launcher's finding of why a job has ended beside the snapshots of its ranks.
+func KeepEnding(dir string, began time.Time, found *verdict.Finding) error {
+	s := Snapshot{Began: began, Taken: time.Now(), Found: found}
+	return s.write(filepath.Join(dir, launcherFile))
+}
+
+// DropEnding removes what [KeepEnding] wrote for an earlier job.
+func DropEnding(dir string) error {
+	if err := os.Remove(filepath.Join(dir, launcherFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+func (s *Snapshot) write(name string) error {
+	text, err := json.MarshalIndent(s, "", " ")
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(name), 0o755)
+	}
+	if err == nil {
+		err = os.WriteFile(name+".new", text, 0o644)
+	}
+	if err != nil {
 		return err
 	}
 	return os.Rename(name+".new", name)
@@ -79,23 +101,70 @@ func ReadSnapshots(dir string) (all []Snapshot, err error) {
 	return nil, errors.Join(errs...)
 }
 
-// Merge returns the states of the job with the last of some snapshots, and its ranks'
-// nodes. If it stood still before it failed its states of that moment count, the first ones,
-// and its finding; else the states of ranks as told by themselves.
-func Merge(all []Snapshot) (states []flight.State, nodes []string, found *verdict.Finding) {
-	if len(all) == 0 {
-		return nil, nil, nil
+// Diagnose returns the states of the job with the last of some snapshots, and why it stood still or
+// failed, the cause of the rest first. Calls that stood still for less than least don't count.
+func Diagnose(all []Snapshot, least time.Duration) ([]flight.State, []verdict.Finding) {
+	states, nodes, known := merge(all)
+	found := verdict.Diagnose(states, verdict.Options{Least: least, Nodes: nodes})
+	if known == nil {
+		return states, found
 	}
-	last := slices.MaxFunc(all, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
-	all = slices.DeleteFunc(slices.Clone(all), func(s Snapshot) bool { return s.Job != last.Job })
-	slices.SortStableFunc(all, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
+	found = slices.DeleteFunc(found, func(f verdict.Finding) bool { return f.Same(known) })
+	return states, append([]verdict.Finding{*known}, found...)
+}
+
+// merge returns the states of the job with the last of some snapshots, and its ranks' nodes. If it
+// stood still before it failed its states of that moment count, the first ones, and its finding; else
+// the states of ranks as told by themselves, their failures as long ago as they are by the last one,
+// and the launcher's finding: ranks that it has ended because of another one are lost to the rest, too.
+func merge(all []Snapshot) (states []flight.State, nodes []string, found *verdict.Finding) {
+	launcher, all := splitLauncher(all)
+	if launcher != nil {
+		found = launcher.Found
+	}
+	if len(all) == 0 {
+		return nil, nil, found
+	}
+	last := all[len(all)-1]
+	all = slices.DeleteFunc(all, func(s Snapshot) bool { return s.Job != last.Job })
 	if all[0].Found != nil {
 		return all[0].States, all[0].Nodes, all[0].Found
 	}
 	for _, s := range all {
-		if s.Found == nil {
-			states = append(states, s.States...)
+		if s.Found != nil {
+			continue
+		}
+		for _, state := range s.States {
+			if state.Failed != nil {
+				f := *state.Failed
+				f.Ago += last.Taken.Sub(s.Taken)
+				state.Failed = &f
+			}
+			states = append(states, state)
 		}
 	}
-	return states, last.Nodes, nil
+	return states, last.Nodes, found
+}
+
+// splitLauncher returns the launcher's snapshot and those of ranks, the last one at the end. If they
+// are of different jobs, it returns the later one alone.
+func splitLauncher(all []Snapshot) (launcher *Snapshot, ranks []Snapshot) {
+	for _, s := range all {
+		if s.Began.IsZero() {
+			ranks = append(ranks, s)
+		} else {
+			launcher = &s
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b Snapshot) int { return a.Taken.Compare(b.Taken) })
+	if launcher == nil || len(ranks) == 0 {
+		return launcher, ranks
+	}
+	switch last := ranks[len(ranks)-1].Taken; {
+	case last.Before(launcher.Began):
+		return launcher, nil
+	case last.After(launcher.Taken):
+		return nil, ranks
+	}
+	return launcher, ranks
 }

@@ -1,8 +1,11 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
 // Exit statuses of the launcher's own; the numbers are those of timeout(1), env(1) and shells.
@@ -27,7 +30,16 @@ type RankError struct {
 	First  int      // the first rank to end with a failure, perhaps this one
 	Tail   []string // its last lines of output, at most 10; 30 from a panic on
 
-	how string // it ended
+	how   string // it ended
+	alone bool   // it has ended by itself, and ranks blame nothing else
+}
+
+// findDeath returns the finding that a rank has died, if a job has failed because of that; nil: it hasn't.
+func findDeath(err error) *verdict.Finding {
+	if e, is := errors.AsType[*RankError](err); is && e.alone {
+		return &verdict.Finding{Class: verdict.Died, Ranks: []int{e.Rank}, Text: fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.how)}
+	}
+	return nil
 }
 
 // Error names the failed rank and its end, and then shows its last lines.

@@ -95,6 +95,10 @@ type Options struct {
 	TraceEvery int
 	TraceDir   string
 
+	// DumpDir is a folder for what the launcher knows of a rank's death, beside the snapshots that
+	// ranks of package planner keep there, see planner.DumpDirVariable. It is made if need be. Default: none.
+	DumpDir string
+
 	// Stdin says which ranks read Run's stdin: "all", "none" or a rank's number; the others read
 	// nothing. A rank not reading lets the others of "all" wait, unless it closes its input.
 	// Default: rank 0, or none if Hostfile is "-".

@@ -110,6 +110,7 @@ func (j *job) rankError() *RankError {
 	if e.Status != 0 {
 		err.Status = e.Status
 	}
+	err.alone = e.Status != 0 && err.Why == ""
 	err.Signal, err.how = e.Text, fmt.Sprintf("exit status %d", e.Status)
 	if e.Signal != 0 {
 		err.how = fmt.Sprintf("ended by signal: %s (status %d)", e.Text, e.Status)

@@ -2,7 +2,11 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/door"
 )
 
 // Run runs one job and returns when all its processes have ended. The exit status is
@@ -36,8 +40,20 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 	if err != nil {
 		return statusLauncher, err
 	}
+	began := time.Now()
+	if opts.DumpDir != "" {
+		if err := door.DropEnding(opts.DumpDir); err != nil {
+			return statusLauncher, err
+		}
+	}
 	j := newJob(opts, stdin, stdout, stderr)
 	j.dialAll(nodes, placed)
 	j.loop(ctx)
-	return j.result()
+	exitStatus, err = j.result()
+	if f := findDeath(err); f != nil && opts.DumpDir != "" {
+		if wrong := door.KeepEnding(opts.DumpDir, began, f); wrong != nil {
+			fmt.Fprintf(stderr, "tierflow: no snapshot could be kept: %v\n", wrong)
+		}
+	}
+	return exitStatus, err
 }

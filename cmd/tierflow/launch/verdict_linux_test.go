@@ -91,6 +91,7 @@ func (p *playing) dumps() string { return filepath.Join(p.dir, "dumps") }
 func (p *playing) command(ctx context.Context, t *testing.T) *exec.Cmd {
 	n := slices.IndexFunc(faults, func(f fault) bool { return f.name == p.name })
 	opts := p.opts
+	opts.DumpDir = p.dumps()
 	opts.Program = rankLine(t, "faulty", strconv.Itoa(n), strconv.FormatUint(p.seed, 10))
 	var before []string
 	if p.nodes != "" {
@@ -202,9 +203,6 @@ func (p *playing) since(t time.Time) time.Duration {
 	return 0
 }
 
-// signalled is what the launcher says of a rank that a signal has ended.
-var signalled = regexp.MustCompile(`rank (\d+) on \S+: ended by signal`)
-
 // judge reads what the job has found out by itself, or else what it was asked.
 func (p *playing) judge(t *testing.T, err error, asked told) told {
 	o := told{text: fmt.Sprintf("%s\n%v\n%s", p.out.String(), err, asked.text)}
@@ -214,20 +212,11 @@ func (p *playing) judge(t *testing.T, err error, asked told) told {
 	}
 	all, unread := door.ReadSnapshots(p.dumps())
 	if unread != nil {
-		if m := signalled.FindStringSubmatch(o.text); m != nil { // the launcher has ended the others before they knew
-			rank, _ := strconv.Atoi(m[1])
-			o.found = &verdict.Finding{Class: verdict.Died, Ranks: []int{rank}}
-			return o
-		}
 		return o
 	}
-	states, nodes, kept := door.Merge(all)
+	states, found := door.Diagnose(all, stallAfter()/2)
 	for _, s := range states {
 		o.text += fmt.Sprintf("\nrank %d: %v", s.Rank, &s)
-	}
-	found := verdict.Diagnose(states, verdict.Options{Least: stallAfter() / 2, Nodes: nodes})
-	if len(found) == 0 && kept != nil {
-		found = []verdict.Finding{*kept}
 	}
 	if len(found) == 0 {
 		return o
@@ -235,7 +224,7 @@ func (p *playing) judge(t *testing.T, err error, asked told) told {
 	o.found = &found[0]
 	first := slices.MinFunc(all, func(a, b door.Snapshot) int { return a.Taken.Compare(b.Taken) })
 	o.after = p.since(first.Taken)
-	if word := found[0].Class.String() + ": "; p.want > 0 && first.Found != nil && !strings.Contains(o.text, `verdict="`+word) {
+	if word := found[0].Class.String() + ": "; p.want > 0 && first.Found != nil && first.Began.IsZero() && !strings.Contains(o.text, `verdict="`+word) {
 		t.Errorf("%s, seed %d: the job has not logged %s itself\n%s", p.name, p.seed, word, o.text)
 	}
 	return o

@@ -116,12 +116,8 @@ func (d *diagnose) examineFolder(dir string) (*result, error) {
 	if err != nil {
 		return nil, kit.WithStatus(err, statusUnreadable)
 	}
-	states, nodes, found := door.Merge(all)
-	r := &result{Job: dir, States: states}
-	r.Findings = verdict.Diagnose(states, verdict.Options{Least: d.least, Nodes: nodes})
-	if found != nil && !slices.ContainsFunc(r.Findings, func(f verdict.Finding) bool { return f.Same(found) }) {
-		r.Findings = append([]verdict.Finding{*found}, r.Findings...) // the job knew more: who had not come to Close
-	}
+	r := &result{Job: dir}
+	r.States, r.Findings = door.Diagnose(all, d.least)
 	return r, nil
 }
 
