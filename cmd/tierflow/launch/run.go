@@ -43,7 +43,7 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 	began := time.Now()
 	if opts.DumpDir != "" {
 		if err := door.DropEnding(opts.DumpDir); err != nil {
-			return statusLauncher, err
+			return statusLauncher, fmt.Errorf("the folder for dumps: %w", err)
 		}
 	}
 	j := newJob(opts, stdin, stdout, stderr)
