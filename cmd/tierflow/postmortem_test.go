@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
@@ -58,7 +59,7 @@ func buildProgram(t *testing.T, dir, text string) string {
 }
 
 // Stuck ranks print their open steps on SIGQUIT, and go on. A killed rank leaves its
-// recording.
+// recording, and the dumps name it.
 func TestPostMortem(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ranks as processes need Linux")
@@ -68,10 +69,14 @@ func TestPostMortem(t *testing.T) {
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
 	t.Setenv(planner.DumpVariable, "1")
-	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--", program)
+	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--dump", filepath.Join(dir, "dumps"), "--", program)
 	dump := regexp.MustCompile(`(?m)^\[(0|2)\] rank (0|2), bcast 1048576 f32 root 1: waits for .* since \d\.\d s: `)
 	if s.Status != 128+9 || !dump.MatchString(s.Errors) {
 		t.Errorf("status %d, said\n%s", s.Status, s.Errors)
+	}
+	const died = "died: rank 1 on localhost: ended by signal: killed (status 137)\n"
+	if s := tierflow.Run(t, "diagnose", filepath.Join(dir, "dumps")); s.Status != 1 || !strings.HasPrefix(s.Out, died) {
+		t.Errorf("diagnose: %+v, want %s", s, died)
 	}
 	text := tierflow.Succeeds(t, "trace", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"), filepath.Join(dir, "job.2"))
 	for _, want := range []string{
