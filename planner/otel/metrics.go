@@ -10,54 +10,57 @@ import (
 	"github.com/tierflow/tierflow/planner"
 )
 
-// scope is the name of what makes the metrics and spans.
+// scope names this package to OpenTelemetry.
 const scope = "github.com/tierflow/tierflow/planner/otel"
 
-// instrument is a metric: what to say of a rank's usage.
+// instrument is a metric of a rank's usage.
 type instrument struct {
 	name, unit, description string
-	gauge                   bool
-	each                    func(u *planner.Usage, add func(value float64, more ...attribute.KeyValue))
+	gauge                   bool // it may fall; else it is a counter
+	addTo                   func(u *planner.Usage, add adder)
 }
 
+// adder takes a value and its attributes, but for those of the rank.
+type adder func(value float64, more ...attribute.KeyValue)
+
 var instruments = []instrument{
-	{"tierflow.calls", "{call}", "Calls of collectives that have begun.", false, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.calls", "{call}", "Calls of collectives that have begun.", false, func(u *planner.Usage, add adder) {
 		for _, c := range u.Calls {
 			add(float64(c.Count), attribute.String("tierflow.collective", c.Collective), attribute.String("tierflow.plan", c.Plan))
 		}
 	}},
-	{"tierflow.sent", "By", "Payload bytes sent by messages.", false, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
-		byLevel(u, u.Sent, add)
+	{"tierflow.sent", "By", "Payload bytes sent by messages.", false, func(u *planner.Usage, add adder) {
+		addByLevel(u, u.Sent, add)
 	}},
-	{"tierflow.read", "By", "Bytes copied or reduced from where other ranks keep them.", false, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
-		byLevel(u, u.Read, add)
+	{"tierflow.read", "By", "Bytes copied or reduced from where other ranks keep them.", false, func(u *planner.Usage, add adder) {
+		addByLevel(u, u.Read, add)
 	}},
-	{"tierflow.waited", "s", "How long calls have waited with nothing to do.", false, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.waited", "s", "How long calls have waited with nothing to do.", false, func(u *planner.Usage, add adder) {
 		add(u.Waited.Seconds())
 	}},
-	{"tierflow.stalls", "{stall}", "Times that a call stood still for Options.StallAfter.", false, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.stalls", "{stall}", "Times that a call stood still for Options.StallAfter.", false, func(u *planner.Usage, add adder) {
 		add(float64(u.Stalls))
 	}},
-	{"tierflow.running", "{call}", "Calls and transfers that have begun and not ended.", true, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.running", "{call}", "Calls and transfers that have begun and not ended.", true, func(u *planner.Usage, add adder) {
 		add(float64(u.Running))
 	}},
-	{"tierflow.waiting", "{call}", "Calls that have stood still for 100 ms or more.", true, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.waiting", "{call}", "Calls that have stood still for 100 ms or more.", true, func(u *planner.Usage, add adder) {
 		add(float64(u.Waiting))
 	}},
-	{"tierflow.broken", "{communicator}", "Communicators that have failed.", true, func(u *planner.Usage, add func(float64, ...attribute.KeyValue)) {
+	{"tierflow.broken", "{communicator}", "Communicators that have failed.", true, func(u *planner.Usage, add adder) {
 		add(float64(u.Broken))
 	}},
 }
 
-// byLevel adds a value for each level.
-func byLevel(u *planner.Usage, bytes []int64, add func(float64, ...attribute.KeyValue)) {
+// addByLevel adds a value for each level.
+func addByLevel(u *planner.Usage, bytes []int64, add adder) {
 	for k, n := range bytes {
 		add(float64(n), attribute.String("tierflow.level", u.Levels[k]))
 	}
 }
 
 // Observe lets a provider's readers have the metrics of this process, until the registration is
-// unregistered. Nobody pays but who reads. A rank that is in a caller's operation is left out until the next time.
+// unregistered. Only a reader's look costs something. It leaves out a rank in a caller's operation.
 func Observe(p metric.MeterProvider) (metric.Registration, error) {
 	meter := p.Meter(scope)
 	made := make([]metric.Float64Observable, len(instruments))
@@ -83,7 +86,7 @@ func Observe(p metric.MeterProvider) (metric.Registration, error) {
 			}
 			who := []attribute.KeyValue{attribute.Int("tierflow.world", u.World), attribute.Int("tierflow.rank", u.Rank)}
 			for i, in := range instruments {
-				in.each(u, func(value float64, more ...attribute.KeyValue) {
+				in.addTo(u, func(value float64, more ...attribute.KeyValue) {
 					o.ObserveFloat64(made[i], value, metric.WithAttributes(append(more, who...)...))
 				})
 			}

@@ -18,8 +18,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// collected returns the values of a metric by its attributes.
-func collected(t *testing.T, r *metric.ManualReader) map[string]map[attribute.Set]float64 {
+// collect returns the values of a metric by its attributes.
+func collect(t *testing.T, r *metric.ManualReader) map[string]map[attribute.Set]float64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	if err := r.Collect(t.Context(), &all); err != nil {
@@ -61,7 +61,7 @@ func TestObserve(t *testing.T) {
 	err = planner.Run(t.Context(), "2x1", &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
 		err := planner.BcastNow(ctx, c, make([]float32, 1<<10), 0)
 		if c.Rank() == 0 {
-			values := collected(t, reader)
+			values := collect(t, reader)
 			if got := values["tierflow.sent"][of(0, attribute.String("tierflow.level", "network"))]; got != 4096 {
 				t.Errorf("rank 0 has sent %v bytes, want 4096: %v", got, values)
 			}
@@ -83,12 +83,13 @@ func TestObserve(t *testing.T) {
 	if err := registration.Unregister(); err != nil {
 		t.Fatal(err)
 	}
-	if values := collected(t, reader); len(values["tierflow.calls"]) > 0 {
+	if values := collect(t, reader); len(values["tierflow.calls"]) > 0 {
 		t.Errorf("after that: %v", values)
 	}
 }
 
-// Spans of one call link to the same on all ranks, those of two calls do not; they are below the caller's.
+// Spans of one call have the same link on all ranks, and another one than the next call's. They are
+// below the caller's span.
 func TestSpans(t *testing.T) {
 	const ranks, calls = 4, 3
 	recorded := tracetest.NewSpanRecorder()
