@@ -44,22 +44,23 @@ func (j *job) terminate() {
 	j.hangUpAll()
 }
 
-// endHarder takes the next step of ending a job that goes on: SIGTERM for a spared rank, SIGKILL,
-// then giving the agents up.
+// endHarder takes the next step of ending a job that goes on: SIGTERM for all but the rank it began
+// with, for that rank, SIGKILL, then giving the agents up.
 func (j *job) endHarder() {
-	if j.sparing {
+	switch {
+	case j.sparing && !j.spared:
+		j.spareOrigin()
+	case j.sparing:
 		j.terminate()
-		return
-	}
-	if j.killed {
+	case j.killed:
 		for _, c := range j.conns {
 			c.kill()
 		}
 		j.force = nil
-		return
+	default:
+		j.sendAll(frame{Signal: nameOf(syscall.SIGKILL)})
+		j.hangUpAll()
 	}
-	j.sendAll(frame{Signal: nameOf(syscall.SIGKILL)})
-	j.hangUpAll()
 }
 
 // hangUpAll ends all agents' stdin. The agents then kill their ranks.

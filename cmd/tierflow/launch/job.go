@@ -40,6 +40,7 @@ type job struct {
 	endings    map[int]*ending  // of ranks, by rank
 	first      *ending          // the failure's; nil: the failure is no rank's
 	sparing    bool             // the rank it began with has not got a signal yet
+	spared     bool             // it alone has not
 	force      <-chan time.Time // the next, harder step of ending the job
 	killed     bool
 	interrupts int

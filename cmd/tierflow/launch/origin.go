@@ -6,6 +6,11 @@ import (
 	"time"
 )
 
+// newsGrace is the time for news of further failures after the first one, if it blames a rank that
+// has not ended. That rank may blame another one in turn, for which a signal would be too early. It is a
+// variable for a test of that.
+var newsGrace = 200 * time.Millisecond
+
 // originGrace is the time for the rank at the origin of a failure to end after another one ended
 // because of it. It may wait in Close for the others, before it can say why it ends.
 const originGrace = time.Second
@@ -42,18 +47,24 @@ func (j *job) bears(more int) bool {
 	return j.opts.Min > 0 && j.size-more >= j.opts.Min
 }
 
-// failRank fails the job because of the first failed rank. The others are ended at once, but the
-// blamed rank gets time to end by itself.
+// failRank fails the job because of the first failed rank. The others are ended at once, unless
+// it blames one of them: that one gets time to end by itself.
 func (j *job) failRank(e *exited) {
 	j.first = j.endings[e.Rank]
 	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
-	origin := j.origin()
-	if j.endings[origin] != nil {
+	if j.endings[j.origin()] != nil {
 		j.terminate()
 		return
 	}
 	j.sparing = true
+	j.force = time.After(newsGrace)
+}
+
+// spareOrigin ends all ranks but the one it began with, which may wait for them in Close.
+func (j *job) spareOrigin() {
+	origin := j.origin()
 	j.sendAll(frame{Signal: nameOf(syscall.SIGTERM), Spare: &origin})
+	j.spared = true
 	j.force = time.After(originGrace)
 }
 

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,6 +25,7 @@ import (
 func init() {
 	rankPrograms["doomed"] = doomed
 	rankPrograms["doomed-goroutines"] = doomedGoroutines
+	rankPrograms["blaming"] = blaming
 }
 
 // doom is how rank 1 of four ends between two calls, and what must be said of it.
@@ -123,6 +126,27 @@ func TestFirstFailureIsNamed(t *testing.T) {
 			t.Logf("%d of %d named", named, launches(2))
 		})
 	}
+}
+
+// The rank at the end of a row of blames gets no signal before it is known, and speaks for itself.
+func TestOriginIsHeard(t *testing.T) {
+	defer func(usual time.Duration) { newsGrace = usual }(newsGrace)
+	newsGrace = forever
+	r := run(t, Options{Ranks: 4, Program: rankLine(t, "blaming")})
+	r.want(t, 5, "rank 1 on localhost: exit status 5; rank 2 ended first, because of it; its last lines:\n  boom")
+}
+
+// blaming ends as rank 2 because of rank 0, as rank 0 because of rank 1, and as rank 1 by itself, one
+// after the other. Rank 3 goes on.
+func blaming([]string) {
+	after := map[int]time.Duration{2: 0, 0: 50 * time.Millisecond, 1: 100 * time.Millisecond, 3: forever}
+	time.Sleep(after[rank()])
+	if because, has := map[int]levels.Rank{2: 0, 0: 1}[rank()]; has {
+		launcher.Blamer(launcher.NewVars(os.Getenv))(because, "was lost")
+		os.Exit(1)
+	}
+	fmt.Println("boom")
+	os.Exit(5)
 }
 
 // isTold reports whether what ranks have printed tells of rank 1's end, and blames nobody
