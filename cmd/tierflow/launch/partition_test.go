@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -86,19 +87,23 @@ func (c *cluster) route(t *testing.T, what string, from, to int) {
 	}
 }
 
+// partition is a network that parts.
+type partition struct {
+	name   string
+	nodes  int
+	cuts   [][2]int // what one node sends to another one
+	goOn   []int    // ranks
+	healed bool     // as soon as these go on
+}
+
 // When the network parts, at most one side goes on, and the others learn that they must not: none of them ever goes on, also
 // when the network heals later.
 func TestPartition(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a minority waits for half a minute")
 	}
-	for i, test := range []struct {
-		name   string
-		nodes  int
-		cuts   [][2]int // what one node sends to another one
-		goOn   []int    // ranks
-		healed bool     // as soon as these go on
-	}{
+	var all sync.WaitGroup
+	for i, test := range []partition{
 		{"3|2", 5, [][2]int{{0, 3}, {0, 4}, {1, 3}, {1, 4}, {2, 3}, {2, 4}, {3, 0}, {3, 1}, {3, 2}, {4, 0}, {4, 1}, {4, 2}}, []int{0, 1, 2}, false},
 		{"2|3", 5, [][2]int{{0, 2}, {0, 3}, {0, 4}, {1, 2}, {1, 3}, {1, 4}, {2, 0}, {2, 1}, {3, 0}, {3, 1}, {4, 0}, {4, 1}}, []int{2, 3, 4}, true},
 		{"2|2", 4, [][2]int{{0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 0}, {2, 1}, {3, 0}, {3, 1}}, []int{0, 1}, false},
@@ -106,64 +111,69 @@ func TestPartition(t *testing.T) {
 		{"1|1", 2, [][2]int{{0, 1}, {1, 0}}, []int{0}, true},
 		{"one way", 3, [][2]int{{2, 0}}, []int{0, 1}, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			c := newCluster(t, test.nodes, string(rune('p'+i)))
-			var hosts []string
-			for n := range test.nodes {
-				hosts = append(hosts, fmt.Sprintf("node%d:1", n))
-			}
-			end := filepath.Join(t.TempDir(), "end")
-			cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander", end), Timeout: forever})
-			said := func(what string, n int) {
-				t.Helper()
-				eventually(t, forever, func() error {
-					if got := count(out.String(), what); got < n {
-						return fmt.Errorf("%d of %d ranks said %q:\n%s", got, n, what, out.String())
-					}
-					return nil
-				})
-			}
-			said("has begun", test.nodes)
-			for _, way := range test.cuts {
-				c.cut(t, way[0], way[1])
-			}
-			said("goes on with", len(test.goOn))
-			if test.healed {
-				for _, way := range test.cuts {
-					c.heal(t, way[0], way[1])
-				}
-			}
-			// Those who go on are there until the others know: once they had ended nobody would be left who could tell.
-			for r := range test.nodes {
-				if !slices.Contains(test.goOn, r) {
-					said(fmt.Sprintf("rank %d stands still", r), 1)
-				}
-			}
-			if err := os.WriteFile(end, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Wait(); err != nil {
-				t.Errorf("%v\n%s", err, out.String())
-			}
-			members := int64(0)
-			for _, r := range test.goOn {
-				members |= 1 << r
-			}
-			for r := range test.nodes {
-				want := fmt.Sprintf("rank %d stands still", r)
-				if members>>r&1 != 0 {
-					want = fmt.Sprintf("rank %d goes on with %b\n", r, members)
-				}
-				if !strings.Contains(out.String(), want) {
-					t.Errorf("not said: %q", want)
-				}
-			}
-			checkOneSide(t, out.String())
-			if t.Failed() {
-				t.Logf("want ranks %v to go on:\n%s", test.goOn, out.String())
-			}
+		all.Go(func() { // they wait more than they compute, so all at once
+			t.Run(test.name, func(t *testing.T) { test.play(t, string(rune('p'+i))) })
 		})
+	}
+	all.Wait()
+}
+
+// play lets a cluster with a name part.
+func (p *partition) play(t *testing.T, name string) {
+	c := newCluster(t, p.nodes, name)
+	var hosts []string
+	for n := range p.nodes {
+		hosts = append(hosts, fmt.Sprintf("node%d:1", n))
+	}
+	end := filepath.Join(t.TempDir(), "end")
+	cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander", end), Timeout: forever})
+	said := func(what string, n int) {
+		t.Helper()
+		eventually(t, forever, func() error {
+			if got := count(out.String(), what); got < n {
+				return fmt.Errorf("%d of %d ranks said %q:\n%s", got, n, what, out.String())
+			}
+			return nil
+		})
+	}
+	said("has begun", p.nodes)
+	for _, way := range p.cuts {
+		c.cut(t, way[0], way[1])
+	}
+	said("goes on with", len(p.goOn))
+	if p.healed {
+		for _, way := range p.cuts {
+			c.heal(t, way[0], way[1])
+		}
+	}
+	// Those who go on are there until the others know: once they had ended nobody would be left who could tell.
+	for r := range p.nodes {
+		if !slices.Contains(p.goOn, r) {
+			said(fmt.Sprintf("rank %d stands still", r), 1)
+		}
+	}
+	if err := os.WriteFile(end, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	members := int64(0)
+	for _, r := range p.goOn {
+		members |= 1 << r
+	}
+	for r := range p.nodes {
+		want := fmt.Sprintf("rank %d stands still", r)
+		if members>>r&1 != 0 {
+			want = fmt.Sprintf("rank %d goes on with %b\n", r, members)
+		}
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("not said: %q", want)
+		}
+	}
+	checkOneSide(t, out.String())
+	if t.Failed() {
+		t.Logf("want ranks %v to go on:\n%s", p.goOn, out.String())
 	}
 }
 
