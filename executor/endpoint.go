@@ -63,8 +63,8 @@ type losses struct {
 	dead     []levels.Rank  // ranks that have died
 	ended    []levels.Rank  // ranks of lost that have said so themselves: they take part in nothing any more
 	failed   *flight.Failed // the first failure; nil: none
-	failedAt time.Time
-	suspects []suspect // the oldest first
+	failedAt time.Time      // when it was met; zero: never
+	suspects []suspect      // the oldest first
 }
 
 // wheel is the state of driving and waiting: one goroutine drives, the others wait.

@@ -39,7 +39,8 @@
 //
 // The first failed rank ends the job: the others get SIGTERM and, half a second later, SIGKILL.
 // If it blames another one, all get 0.2 s to fail by themselves, for that one may blame a third.
-// The last of these gets a second more to end, and the report is about it. When a rank ends, processes left in its group are killed. Every loss of contact kills
-// too: an agent kills its ranks at the end of its stdin, and on Linux ranks die with their agent.
-// A process outside of its rank's process group is not followed.
+// The last of these gets a second more to end, and the report is about it. When a rank ends,
+// processes left in its group are killed. Every loss of contact kills too: an agent kills its ranks
+// at the end of its stdin, and on Linux ranks die with their agent. A process outside of its rank's
+// process group is not followed.
 package launch

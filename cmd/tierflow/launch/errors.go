@@ -37,22 +37,25 @@ type RankError struct {
 // findDeath returns the finding that a rank has died, if a job has failed because of that; nil: it hasn't.
 func findDeath(err error) *verdict.Finding {
 	if e, is := errors.AsType[*RankError](err); is && e.alone {
-		return &verdict.Finding{Class: verdict.Died, Ranks: []int{e.Rank}, Text: fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.how)}
+		return &verdict.Finding{Class: verdict.Died, Ranks: []int{e.Rank}, Text: e.endText()}
 	}
 	return nil
 }
 
 // Error names the failed rank and its end, and then shows its last lines.
 func (e *RankError) Error() string {
-	how := e.how
+	text := e.endText()
 	if why, _, _ := strings.Cut(e.Why, "\n"); why != "" {
-		how += ": " + why
+		text += ": " + why
 	}
 	if e.First != e.Rank {
-		how += fmt.Sprintf("; rank %d ended first, because of it", e.First)
+		text += fmt.Sprintf("; rank %d ended first, because of it", e.First)
 	}
-	return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, how) + quoteTail("its last lines", e.Tail)
+	return text + quoteTail("its last lines", e.Tail)
 }
+
+// endText names the rank, its host and how it ended.
+func (e *RankError) endText() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.how) }
 
 // quoteTail shows the last lines of an output with the name what; nothing if there are none.
 func quoteTail(what string, tail []string) string {

@@ -12,8 +12,8 @@ import (
 // Run runs one job and returns when all its processes have ended. The exit status is
 // for the caller to end with. The error is nil exactly when the status is 0, and a
 // *RankError when a rank failed. It says everything there is to say, over several
-// lines at times. Run itself prints only the output of ranks and agents, so the caller
-// prints the error last.
+// lines at times. Run itself prints only the output of ranks and agents, and
+// a line if nothing can be written to Options.DumpDir, so the caller prints the error last.
 //
 // The status is that of the RankError (128 + number for a signal); 124 for
 // Options.Timeout; 127 and 126 when the program is missing or can't be run on a host;
