@@ -17,14 +17,13 @@ func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
 	}
 	c.trials.mu.Lock()
 	defer c.trials.mu.Unlock()
-	if known := c.trials.known[r]; known != nil {
+	if known := c.trials.known[r.Shared()]; known != nil {
 		return known, nil
 	}
-	// The memo may have been asked on some of the ranks only, so ask anew.
-	first, err := c.choose(r, c.topology, c.registry)
-	if err != nil || !first.IsOpen() {
-		return d, err
+	if !d.IsOpen() {
+		return d, nil
 	}
+	first := *d
 	q, err := choose.Ask(r, c.topology, c.registry, c.links)
 	if err != nil {
 		return nil, err
@@ -44,10 +43,6 @@ func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
 		plan, _ := m.Plan()
 		first = choose.Decision{Plan: plan, Answers: []choose.Answer{first.Answers[0], m}}
 	}
-	if c.trials.known == nil {
-		c.trials.known = map[tasks.Request]*choose.Decision{}
-	}
-	c.trials.known[r] = &first
-	c.memo.put(r, &first)
+	c.trials.keep(r, &first, c.memo)
 	return &first, nil
 }

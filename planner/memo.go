@@ -129,12 +129,33 @@ func (d *decisions) decide(r *tasks.Request, b *base) (*choose.Decision, error) 
 	if err != nil {
 		return nil, err
 	}
-	d.memo.put(*r, &made)
-	return &made, nil
+	return d.trials.settle(*r, &made, d.memo), nil
 }
 
 // trials remembers the decisions of a communicator's trials, equal on all ranks.
 type trials struct {
 	mu    sync.Mutex
-	known map[tasks.Request]*choose.Decision
+	known map[tasks.Request]*choose.Decision // by what is equal on all ranks
+}
+
+// keep remembers a trial's decision. Whatever the memo has of the request, in place or not, was decided
+// without the trial, and is forgotten. t.mu is held.
+func (t *trials) keep(r tasks.Request, d *choose.Decision, m *memo) {
+	if t.known == nil {
+		t.known = map[tasks.Request]*choose.Decision{}
+	}
+	t.known[r.Shared()] = d
+	m.forget()
+}
+
+// settle puts the decision for a request into the memo, and returns it: that of a trial if there was
+// one, else the one made without. So it makes no difference what a rank's memo has seen and forgotten.
+func (t *trials) settle(r tasks.Request, made *choose.Decision, m *memo) *choose.Decision {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tried := t.known[r.Shared()]; tried != nil {
+		made = tried
+	}
+	m.put(r, made)
+	return made
 }

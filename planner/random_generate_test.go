@@ -25,9 +25,10 @@ const (
 // randomDraw makes a program.
 type randomDraw struct {
 	*rand.Rand
-	p    *randomProgram
-	left int  // bytes that may still be spent on large calls
-	fine bool // plans cut messages into tiny pieces, so there are only small ones
+	p     *randomProgram
+	left  int  // bytes that may still be spent on large calls
+	fine  bool // plans cut messages into tiny pieces, so there are only small ones
+	least int  // index into the sizes of count: there are no smaller ones
 }
 
 // drawProgram makes the program of a seed.
@@ -79,6 +80,12 @@ func (d *randomDraw) options() {
 		p.deterministic = true
 	case 1, 2, 3:
 		p.plan = d.plans()
+	}
+	switch d.IntN(4) {
+	case 0, 1: // prices decide, where nothing is forced
+		p.machine, p.plan, d.fine, d.least = drawMachine(d.Rand), "", false, 13
+	case 2:
+		p.measured = true
 	}
 }
 
@@ -186,7 +193,7 @@ func (v *randomDerive) members(c *randomComm, color int) (world []int) {
 
 // count draws a number of elements: mostly few. A buffer has one or more blocks of them.
 func (d *randomDraw) count(elem, blocks, size int) int {
-	most := []int{3, 3, 3, 20, 20, 20, 20, 300, 300, 300, 300, 300, 300, 5000, 5000, 5000, 5000, 20_000, 40_000, 300_000}[d.IntN(20)]
+	most := []int{3, 3, 3, 20, 20, 20, 20, 300, 300, 300, 300, 300, 300, 5000, 5000, 5000, 5000, 20_000, 40_000, 300_000}[max(d.IntN(20), d.least)]
 	if d.fine {
 		most = min(most, 300)
 	}
@@ -212,7 +219,9 @@ func (d *randomDraw) request(c *randomComm) *randomRequest {
 	case 0:
 		r.inPlace = 0
 	case 1:
-		r.inPlace = uint64(1)<<c.size() - 1
+		if d.p.machine == nil { // else some ranks work in place: prices could tell
+			r.inPlace = uint64(1)<<c.size() - 1
+		}
 	}
 	if d.chance(8) {
 		r.shared = d.Uint64() & (uint64(1)<<c.size() - 1)

@@ -19,7 +19,9 @@ type randomProgram struct {
 	plan          string
 	noPeerReads   bool
 	deterministic bool
-	slow          bool // messages between goroutine ranks take their time
+	slow          bool   // messages between goroutine ranks take their time
+	machine       []byte // the machine's file; nil: see measured
+	measured      bool   // the ranks measure it when they join; else nothing is known
 	comms         []*randomComm
 	ops           int // their numbers are from 0 to below it
 	fault         *randomFault
@@ -177,8 +179,11 @@ func (m *randomMessage) String(end randomKind) string {
 
 func (p *randomProgram) String() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "seed %d: %s, %v, plan %q, no peer reads %t, deterministic %t, slow %t\n",
-		p.seed, p.ranks, p.topology, p.plan, p.noPeerReads, p.deterministic, p.slow)
+	fmt.Fprintf(&b, "seed %d: %s, %v, plan %q, no peer reads %t, deterministic %t, slow %t, measured %t\n",
+		p.seed, p.ranks, p.topology, p.plan, p.noPeerReads, p.deterministic, p.slow, p.measured)
+	if p.machine != nil {
+		fmt.Fprintf(&b, "machine: %s\n", p.machine)
+	}
 	if p.fault != nil {
 		fmt.Fprintln(&b, "fault:", p.fault)
 	}

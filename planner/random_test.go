@@ -304,6 +304,9 @@ func (p *randomProgram) options(log *lockedBuffer) *planner.Options {
 		Plan: p.plan, NoPeerReads: p.noPeerReads, Deterministic: p.deterministic, StallAfter: 2 * time.Second,
 		CloseTimeout: randomPatience / 2, Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
+	if o.MachineData = p.machine; p.measured {
+		o.Machine = planner.MachineMeasure
+	}
 	if p.slow && p.ranks == randomLocal {
 		o.Link = slowLink{}
 	}

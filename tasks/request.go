@@ -23,6 +23,13 @@ type Request struct {
 	Matrix  Matrix // of blocks that differ for each pair, if it has [Row.Matrix]; Count is the largest
 }
 
+// Shared returns the request as all ranks of a call have it: without [Request.InPlace]. Whatever
+// ranks must find alike without a message, such as the plan, depends on nothing else.
+func (r Request) Shared() Request {
+	r.InPlace = false
+	return r
+}
+
 // Bytes is the size of a rank's buffer, or of its block, the largest if they differ.
 func (r Request) Bytes() int64 { return r.Count * int64(r.Type.Size()) }
 

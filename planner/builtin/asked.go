@@ -6,10 +6,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Asked is a request on a topology. It makes each hierarchy of its plans once.
-// One goroutine uses it at a time.
+// Asked is a request on a topology, with only what is equal on all ranks of a call: what decides on
+// plans gets no other request. It makes each hierarchy of its plans once. One goroutine uses it at a
+// time.
 type Asked struct {
-	Request tasks.Request
+	request tasks.Request
 	On      *levels.Topology
 	known   []grouped
 }
@@ -22,8 +23,12 @@ type grouped struct {
 	outline *tasks.Graph // nil: nobody asked yet
 }
 
-// Ask returns the question for a request on a topology.
-func Ask(r tasks.Request, t *levels.Topology) *Asked { return &Asked{Request: r, On: t} }
+// Ask returns the question for a request on a topology. It is the same on all ranks of a call, also
+// if only some of them work in place.
+func Ask(r tasks.Request, t *levels.Topology) *Asked { return &Asked{request: r.Shared(), On: t} }
+
+// Request returns the request as all ranks of the call have it.
+func (a *Asked) Request() tasks.Request { return a.request }
 
 // Hierarchy is [tasks.Hierarchy] of the request with a plan.
 func (a *Asked) Hierarchy(p tasks.Plan) (*levels.Hierarchy, error) {
@@ -41,7 +46,7 @@ func (a *Asked) group(p tasks.Plan) (*grouped, error) {
 			return g, nil
 		}
 	}
-	h, err := tasks.Hierarchy(a.Request, a.On, p)
+	h, err := tasks.Hierarchy(a.request, a.On, p)
 	if err != nil {
 		return nil, err // it names all of the plan
 	}
@@ -57,7 +62,7 @@ func (a *Asked) Outline(p tasks.Plan) (*tasks.Graph, error) {
 		return nil, err
 	}
 	if g.outline == nil || p.Segment < 1 || p.Window < 1 {
-		r := a.Request
+		r := a.request
 		r.Count, r.Pitch, r.Counts, r.Matrix = 0, 0, tasks.Counts{}, tasks.Matrix{}
 		made, err := tasks.ExpandOn(r, g.on, p, 0)
 		if err == nil {

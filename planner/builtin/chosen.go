@@ -90,7 +90,7 @@ func (c *chooser) decide(part rules.Part) (of *rules.Base, l *rules.Leaf) {
 // choose completes the forced shape and order.
 func (c *chooser) choose(a *Asked, forced tasks.Plan) tasks.Plan {
 	p := tasks.Plan{Shape: forced.Shape, Order: forced.Order}
-	c.params.Coll = a.Request.Coll
+	c.params.Coll = a.request.Coll
 	if p.Shape == 0 {
 		of, l := c.decide(rules.ShapePart)
 		p.Shape = of.Plan(l, &c.params).Shape
@@ -102,7 +102,7 @@ func (c *chooser) choose(a *Asked, forced tasks.Plan) tasks.Plan {
 	if err != nil {
 		return p // a forced shape that doesn't fit; compiling says so
 	}
-	phases := tasks.Phases(a.Request, h, p.Shape)
+	phases := tasks.Phases(a.request, h, p.Shape)
 	for k := range h.Depth() {
 		c.params.Set(rules.Inside, rules.Bool(h.WithinNodes(k)))
 		p = c.level(p, phases, k)

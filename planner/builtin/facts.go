@@ -20,7 +20,7 @@ func (a *Facts) Value(p rules.Param) int64 {
 	if s, is := p.IsFits(); is {
 		return rules.Bool(a.fits(s))
 	}
-	r, size := &a.Request, a.On.Size()
+	r, size := &a.request, a.On.Size()
 	switch p {
 	case rules.Ranks:
 		return int64(size)
@@ -70,7 +70,7 @@ func (a *Facts) Value(p rules.Param) int64 {
 
 // fits reports whether the collective has a shape, and the groups of ranks can have it.
 func (a *Facts) fits(s tasks.Shape) bool {
-	if !s.Fits(a.Request.Coll) {
+	if !s.Fits(a.request.Coll) {
 		return false
 	}
 	_, err := a.Hierarchy(tasks.Plan{Shape: s, Order: a.Forced.Order})
@@ -79,7 +79,7 @@ func (a *Facts) fits(s tasks.Shape) bool {
 
 // parts is how many blocks of the largest size make up all bytes; 1 without blocks.
 func (a *Facts) parts() int64 {
-	r := &a.Request
+	r := &a.request
 	switch {
 	case r.Differ() && r.Count > 0:
 		return (r.AllBytes(a.On.Size()) + r.Bytes() - 1) / r.Bytes()

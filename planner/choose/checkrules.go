@@ -62,7 +62,7 @@ func (t *tried) note(f *Followed, q *Question) {
 	case f.unfit == nil:
 		t.fits++
 	case t.unfit == "":
-		t.unfit = fmt.Sprintf("%v on %v: %v", q.Request, q.On, f.unfit)
+		t.unfit = fmt.Sprintf("%v on %v: %v", q.Request(), q.On, f.unfit)
 	}
 }
 

@@ -63,7 +63,7 @@ func (c Chain) Choose(q *Question) (Decision, error) {
 	for _, chooser := range c {
 		a, err := chooser.Choose(q)
 		if err != nil {
-			return d, fmt.Errorf("%v: %w", q.Request, err)
+			return d, fmt.Errorf("%v: %w", q.Request(), err)
 		}
 		d.Answers = append(d.Answers, a)
 		if p, known := a.Plan(); known {
@@ -73,7 +73,7 @@ func (c Chain) Choose(q *Question) (Decision, error) {
 	}
 	d.Forced = q.Forced
 	if err := q.Registry.Check(d.Plan); err != nil {
-		return d, fmt.Errorf("%v: %w", q.Request, err)
+		return d, fmt.Errorf("%v: %w", q.Request(), err)
 	}
 	return d, nil
 }

@@ -14,7 +14,9 @@ import (
 // A chooser that knows one collective.
 type barriers struct{}
 
-func (barriers) Choose(q *choose.Question) (choose.Answer, error) { return answer{q.Request.Coll}, nil }
+func (barriers) Choose(q *choose.Question) (choose.Answer, error) {
+	return answer{q.Request().Coll}, nil
+}
 
 type answer struct{ coll tasks.Collective }
 

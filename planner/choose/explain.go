@@ -18,7 +18,7 @@ import (
 // are the question's.
 func (d *Decision) Explain(asked *builtin.Asked, reg submodules.Registry) string {
 	var text strings.Builder
-	r := asked.Request
+	r := asked.Request()
 	fmt.Fprintf(&text, "%v on %v\n", r, asked.On)
 	fmt.Fprintf(&text, "  plan: %v\n", d.Plan)
 	for _, a := range d.inWords() {

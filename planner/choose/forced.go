@@ -25,8 +25,8 @@ var _ Chooser = Forced{}
 // those with a task for it there. A choice without a task only because of a shape forced
 // beside it stays: the two contradict each other, and compiling says so.
 func (f Forced) Choose(q *Question) (Answer, error) {
-	a := &Narrowed{coll: q.Request.Coll, origin: f.Origin}
-	a.plan, a.dropped = f.Plans.For(q.Request.Coll), f.Dropped.For(q.Request.Coll)
+	a := &Narrowed{coll: q.Request().Coll, origin: f.Origin}
+	a.plan, a.dropped = f.Plans.For(q.Request().Coll), f.Dropped.For(q.Request().Coll)
 	q.Forced, q.ruled = a.plan, nil
 	if len(a.plan.Keys()) == 0 {
 		return a, nil
@@ -45,7 +45,7 @@ func (f Forced) Choose(q *Question) (Answer, error) {
 		}
 	}
 	if len(a.others) > 0 {
-		a.plan = mine.For(q.Request.Coll)
+		a.plan = mine.For(q.Request().Coll)
 		q.Forced, q.ruled = a.plan, nil
 	}
 	return a, nil

@@ -63,7 +63,7 @@ func (d *Decision) Finalists(q *Question, m *Machine, most int) ([]tasks.Plan, e
 	for _, o := range c.Plans {
 		all = append(all, o.Plan)
 	}
-	all = distinct(all, q.Request.Bytes())
+	all = distinct(all, q.Request().Bytes())
 	return all[:min(len(all), most)], nil
 }
 

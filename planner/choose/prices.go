@@ -70,12 +70,12 @@ func (m *Machine) Check(t *levels.Topology) error {
 
 // Choose asks for the cheapest plan, unless something is forced.
 func (m *Machine) Choose(q *Question) (Answer, error) {
-	p := &Prices{machine: m, on: q.On, asked: q.Request, as: q.Request, registry: q.Registry, Choice: priced.Choice{Ruled: true}}
+	p := &Prices{machine: m, on: q.On, asked: q.Request(), as: q.Request(), registry: q.Registry, Choice: priced.Choice{Ruled: true}}
 	if !m.isKnown() || q.Forced.String() != "" {
 		return p, nil
 	}
 	margin := m.margin()
-	as, shared := classify(q.Request)
+	as, shared := classify(q.Request())
 	if !shared || margin < priced.Hasty {
 		var err error
 		p.Choice, err = priced.Choose(m.Machine, q.Asked, q.rule().plan, q.Registry, margin)

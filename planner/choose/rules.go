@@ -54,7 +54,7 @@ type facts struct {
 // params returns the parameters of rules for a question on a machine, and the facts behind them.
 func (q *Question) params(m *Machine) (*rules.Params, *facts) {
 	from := &facts{builtin.Facts{Asked: q.Asked, Forced: q.Forced}, q.Links, m}
-	return &rules.Params{Coll: q.Request.Coll, From: from}, from
+	return &rules.Params{Coll: q.Request().Coll, From: from}, from
 }
 
 // Value returns a parameter's value.

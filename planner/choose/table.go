@@ -20,7 +20,7 @@ var _ Chooser = (*Table)(nil)
 // Choose asks the table for its fastest plan that fits the request and the topology, with the forced
 // part in it. The built-in rule fills in levels that the table's machines lack.
 func (t *Table) Choose(q *Question) (Answer, error) {
-	c := &Consulted{Answer: t.Find(q.Request, q.On, q.Links, q.Registry), From: t, chosen: -1}
+	c := &Consulted{Answer: t.Find(q.Request(), q.On, q.Links, q.Registry), From: t, chosen: -1}
 	for i, e := range c.Estimates {
 		if t.Provenance.Method == table.Tried && e.From != table.FromMeasured {
 			c.Why = "this size was not tried"

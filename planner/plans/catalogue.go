@@ -33,7 +33,7 @@ func All(asked *builtin.Asked, ruled tasks.Plan, reg submodules.Registry) []task
 			inside = inside.Set(key, choice)
 		}
 	}
-	for _, shape := range tasks.ShapesOf(asked.Request.Coll) {
+	for _, shape := range tasks.ShapesOf(asked.Request().Coll) {
 		if !c.isSame(shape, ruled.Shape) {
 			c.combine(shape, ruled, inside)
 		}
@@ -109,7 +109,7 @@ func Named(asked *builtin.Asked, p tasks.Plan, reg submodules.Registry) tasks.Pl
 			q = q.Set(ph.Kind.String(), c)
 		}
 	}
-	return table.Canonical(q, asked.Request.Bytes())
+	return table.Canonical(q, asked.Request().Bytes())
 }
 
 // algorithmFor is the name of a submodule's first algorithm for an operation.

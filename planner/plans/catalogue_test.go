@@ -26,11 +26,11 @@ func TestCatalogueHasAll(t *testing.T) {
 		known := map[string]bool{}
 		for _, p := range plans.All(asked, ruled, reg) {
 			if known[p.String()] {
-				t.Fatalf("%v on %v: %v is there twice", asked.Request, asked.On, p)
+				t.Fatalf("%v on %v: %v is there twice", asked.Request(), asked.On, p)
 			}
 			known[p.String()] = true
 			if _, err := asked.Fits(p, reg); err != nil {
-				t.Errorf("%v on %v: %v: %v", asked.Request, asked.On, p, err)
+				t.Errorf("%v on %v: %v: %v", asked.Request(), asked.On, p, err)
 			}
 			if again := plans.Named(asked, p, reg); !again.Equal(p) {
 				t.Errorf("%v is named %v", p, again)
@@ -38,7 +38,7 @@ func TestCatalogueHasAll(t *testing.T) {
 		}
 		for _, p := range append(plans.Rivals(asked, ruled), ruled) {
 			if _, err := asked.Fits(p, reg); err == nil && !known[plans.Named(asked, p, reg).String()] {
-				t.Errorf("%v on %v: the catalogue lacks %v", asked.Request, asked.On, p)
+				t.Errorf("%v on %v: the catalogue lacks %v", asked.Request(), asked.On, p)
 			}
 		}
 	}

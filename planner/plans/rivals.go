@@ -13,7 +13,7 @@ import (
 // of ruled, and those of sm and solo. There are none on one node, for operations in the order of ranks, and for collectives
 // without prices.
 func Rivals(asked *builtin.Asked, ruled tasks.Plan) []tasks.Plan {
-	r, t := asked.Request, asked.On
+	r, t := asked.Request(), asked.On
 	q := &question{asked: asked, request: r, on: t, nodes: t.Nodes(), bytes: r.AllBytes(t.Size()), blocks: 1}
 	if q.nodes < 2 || r.Differ() || r.Reduces() && !r.Op.Commutative() {
 		return nil

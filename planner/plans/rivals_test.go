@@ -63,7 +63,7 @@ func TestRivalsMakeSense(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 1))
 	for range 400 {
 		asked, ruled := drawn(t, rng)
-		r, on := asked.Request, asked.On
+		r, on := asked.Request(), asked.On
 		competing := plans.Rivals(asked, ruled)
 		if again := plans.Rivals(builtin.Ask(r, on), ruled); !slices.EqualFunc(competing, again, tasks.Plan.Equal) {
 			t.Fatalf("%v on %v: %v, then %v", r, on, competing, again)

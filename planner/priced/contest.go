@@ -188,7 +188,7 @@ func (t *contest) confirm() {
 		}
 		c := &t.seen[0]
 		r, p := t.withEqualShards(c.Plan)
-		ns, ok := t.whole(r, t.asked.Request.Bytes(), p, 0)
+		ns, ok := t.whole(r, t.asked.Request().Bytes(), p, 0)
 		if !ok {
 			return
 		}
@@ -302,7 +302,7 @@ func (s *rehearsal) outer(p tasks.Plan) string {
 
 // way says how a plan's pieces go: short ones may come before they are expected, and are copied.
 func (s *rehearsal) way(p tasks.Plan) string {
-	if min(piece(p), s.asked.Request.Bytes()) <= s.eager {
+	if min(piece(p), s.asked.Request().Bytes()) <= s.eager {
 		return " eagerly"
 	}
 	return ""

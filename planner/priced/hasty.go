@@ -60,7 +60,7 @@ func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 			continue
 		}
 		c, _ := p.For(ph.Kind)
-		one := min(p.Segment, s.asked.Request.Bytes())
+		one := min(p.Segment, s.asked.Request().Bytes())
 		if c.Inner > 0 {
 			one = min(one, c.Inner)
 		}

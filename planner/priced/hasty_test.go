@@ -60,6 +60,27 @@ func TestHastyChoicesSave(t *testing.T) {
 	}
 }
 
+// The rule's plan stays where no plan takes any time: without elements, and for ranks with nothing to do.
+func TestNothingToDo(t *testing.T) {
+	m := hastyMachine(rand.New(rand.NewPCG(1, 1)))
+	m.CopyByte, m.Step = 0, 0
+	for _, spec := range []string{"1x1", "4x1", "2x2", "2x2x2"} {
+		topo := tasktest.Topology(t, spec)
+		for _, coll := range tasks.Requestable() {
+			for _, bytes := range []int64{0, 64} {
+				for _, margin := range []float64{priced.Hasty, priced.Exact} {
+					r := tasktest.Request(coll, bytes)
+					ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+					c, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), margin)
+					if err != nil || bytes == 0 && r.Coll.HasData() && !c.Ruled {
+						t.Errorf("%v on %v: %+v, %v; want the rule's plan", r, topo, c, err)
+					}
+				}
+			}
+		}
+	}
+}
+
 // simulated returns what a plan takes with all ranks, ns.
 func simulated(t *testing.T, m *machine.Machine, r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
 	t.Helper()

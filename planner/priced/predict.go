@@ -16,7 +16,7 @@ const predictSteps = 4_000_000
 // bytes on the slowest link. A machine without a link that the topology needs is an error.
 func Predict(m *machine.Machine, asked *builtin.Asked, plan tasks.Plan, reg submodules.Registry) (Priced, error) {
 	one := Priced{Plan: plan}
-	p, err := price.New(m, asked.On, asked.Request, reg)
+	p, err := price.New(m, asked.On, asked.Request(), reg)
 	if err != nil {
 		return one, err
 	}
@@ -32,7 +32,7 @@ func Predict(m *machine.Machine, asked *builtin.Asked, plan tasks.Plan, reg subm
 	one.Simulated = 0
 	for k := range asked.On.Depth() {
 		if l, err := m.Link(asked.On.Level(k)); err == nil && asked.On.Size() > 1 {
-			one.Expected = max(one.Expected, l.Latency+float64(asked.Request.Bytes())*max(l.Byte, l.SendByte))
+			one.Expected = max(one.Expected, l.Latency+float64(asked.Request().Bytes())*max(l.Byte, l.SendByte))
 		}
 	}
 	return one, nil

@@ -51,10 +51,10 @@ const maxPlans = 4
 // plan saves more than that share of its own time in simulations of both. It stays
 // too if it is too large to be simulated. A machine without a link that t needs is an error.
 func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
-	r, t := asked.Request, asked.On
+	r, t := asked.Request(), asked.On
 	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
 	p, err := price.New(m, t, r, reg)
-	if err != nil {
+	if err != nil || r.Coll.HasData() && r.Count == 0 {
 		return c, err
 	}
 	s := newRehearsal(m, asked, reg, 0)
@@ -71,6 +71,9 @@ func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg subm
 	if isHasty && !s.simulateRule(ruled) {
 		c.Rule.Price, _ = p.Plan(ruled)
 		c.Large = true
+		return c, nil
+	}
+	if isHasty && s.own == 0 { // nothing is faster
 		return c, nil
 	}
 	seen := s.compete(all)

@@ -85,7 +85,7 @@ func (s *rehearsal) divideBudget(margin float64) {
 // simultaneous events come in the best order.
 func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bool) {
 	r, p := s.withEqualShards(p)
-	bytes := s.asked.Request.Bytes()
+	bytes := s.asked.Request().Bytes()
 	unit, fill := s.pipelineOf(p)
 	first := int64(fill + 2)
 	if unit > 0 {
@@ -107,7 +107,7 @@ func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bo
 
 // withEqualShards returns the request and the plan with shards of one size for all ranks, so nodes are alike.
 func (s *rehearsal) withEqualShards(p tasks.Plan) (tasks.Request, tasks.Plan) {
-	r, size := s.asked.Request, int64(s.asked.On.Size())
+	r, size := s.asked.Request(), int64(s.asked.On.Size())
 	if r.Blocks() || r.Count < size {
 		return r, p
 	}
@@ -120,7 +120,7 @@ func (s *rehearsal) withEqualShards(p tasks.Plan) (tasks.Request, tasks.Plan) {
 
 // cut returns the request with fewer bytes.
 func (s *rehearsal) cut(bytes int64) tasks.Request {
-	r := s.asked.Request
+	r := s.asked.Request()
 	r.Count = max(1, bytes/int64(r.Type.Size()))
 	return r
 }
@@ -132,7 +132,7 @@ func (s *rehearsal) pipelineOf(p tasks.Plan) (unit int64, fill int) {
 	if err != nil {
 		return 0, 0
 	}
-	if p.Segment < s.asked.Request.Bytes() {
+	if p.Segment < s.asked.Request().Bytes() {
 		unit = p.Segment
 	}
 	for _, ph := range g.Phases {

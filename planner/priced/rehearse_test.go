@@ -39,7 +39,7 @@ func TestPartsTakeAsLong(t *testing.T) {
 		asked := ask(t, tc.coll, tc.topo, tc.bytes)
 		s := newRehearsal(m, asked, all.Submodules(), 1e8)
 		got, _, ok := s.time(plan, 0)
-		job, err := sim.Compile(asked.Request, asked.On, plan, s.reg)
+		job, err := sim.Compile(asked.Request(), asked.On, plan, s.reg)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -48,10 +48,10 @@ func TestPartsTakeAsLong(t *testing.T) {
 			t.Fatal(err)
 		}
 		if want := whole.Time.Nanoseconds(); !ok || math.Abs(got/want-1) > 0.03 {
-			t.Errorf("%v %s: %.1f µs, %v; want %.1f", asked.Request, tc.plan, got/1e3, ok, want/1e3)
+			t.Errorf("%v %s: %.1f µs, %v; want %.1f", asked.Request(), tc.plan, got/1e3, ok, want/1e3)
 		}
 		if used := 1e8 - s.left; used > 8*job.Steps() {
-			t.Errorf("%v %s: it took the work of %d steps, and has %d", asked.Request, tc.plan, used, job.Steps())
+			t.Errorf("%v %s: it took the work of %d steps, and has %d", asked.Request(), tc.plan, used, job.Steps())
 		}
 	}
 }
@@ -76,7 +76,7 @@ func TestBudget(t *testing.T) {
 
 // Plans share a job if they differ in lengths alone.
 func TestStructure(t *testing.T) {
-	r := ask(t, tasks.Bcast, "4x2", 1<<20).Request
+	r := ask(t, tasks.Bcast, "4x2", 1<<20).Request()
 	name := func(bytes int64, text string) string {
 		p := tasktest.Plan(t, text)
 		r.Count = bytes / 4
