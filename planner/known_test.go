@@ -55,8 +55,11 @@ func TestPricesDecide(t *testing.T) {
 		"runner-up: ", "% more: its ib takes ", "  task ib: ", "counted over the links above",
 	)
 	forced, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: "i=adapt/chain"})
-	if err != nil || !forced.Equal(ruled) {
-		t.Errorf("forced i=adapt/chain: %v, %v; want %v", forced, err, ruled)
+	if choice, _ := forced.Choice("i"); err != nil || choice.String() != "adapt/chain" || forced.Equal(ruled) {
+		t.Errorf("forced i=adapt/chain: %v, %v; the rule's plan has it too, and prices know a cheaper one with it than %v", forced, err, ruled)
+	}
+	if same, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: got.String()}); err != nil || !same.Equal(got) {
+		t.Errorf("forced as it is chosen anyway: %v, %v; want %v", same, err, got)
 	}
 }
 

@@ -33,8 +33,9 @@ const CallTimeoutVariable = "TIERFLOW_CALL_TIMEOUT"
 // Options are the options of a communicator. The zero value and nil are ready
 // to use.
 type Options struct {
-	// Plan forces plans, in the grammar of [ParseForced]. Parts left
-	// open are decided as always. Empty: the environment's TIERFLOW_PLAN.
+	// Plan forces plans, in the grammar of [ParseForced]. Its words are constraints: what
+	// is chosen is the cheapest plan that has them, of those that the others know. Empty: the
+	// environment's TIERFLOW_PLAN.
 	Plan string
 	// Deterministic makes reductions give the same bits for all layouts of the ranks
 	// and all plans: it puts order=tree before the plans of Plan or the environment.

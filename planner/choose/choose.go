@@ -56,11 +56,18 @@ type Final interface {
 // Chain is choosers in their order. The last one always has a plan.
 type Chain []Chooser
 
-// Choose asks one chooser after the other until one has a plan. A plan with words unknown to the
-// question's registry is an error.
+// Choose asks one chooser after the other until one has a plan. A forced part that the plan chosen without
+// it has anyway changes nothing. A plan with words unknown to the question's registry is an error.
 func (c Chain) Choose(q *Question) (Decision, error) {
 	var d Decision
-	for _, chooser := range c {
+	for i, chooser := range c {
+		if q.isNarrowed() && len(d.Answers) == 1 {
+			if free, err := c[i:].Choose(q.open()); err == nil {
+				if p, ok := q.meets(free.Plan); ok {
+					return Decision{p, q.Forced, append(d.Answers, free.Answers...)}, nil
+				}
+			}
+		}
 		a, err := chooser.Choose(q)
 		if err != nil {
 			return d, fmt.Errorf("%v: %w", q.Request(), err)

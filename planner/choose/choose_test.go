@@ -32,10 +32,10 @@ func TestChainEndsWhereSomebodyKnows(t *testing.T) {
 		want     string // who is asked
 	}{
 		{"4x2", nil, "forced table"},
-		{"4x2", forced, "forced table"},
-		{"32x2", nil, "forced table prices"},         // too far from the table's machine
-		{"32x2", forced, "forced table prices rule"}, // prices don't complete what is forced
-		{"a:9", nil, "forced table prices rule"},     // one node: nothing to price
+		{"4x2", forced, "forced table table"},                // without what is forced, and with it
+		{"32x2", nil, "forced table prices"},                 // too far from the table's machine
+		{"32x2", forced, "forced table prices table prices"}, // prices complete it, too
+		{"a:9", nil, "forced table prices rule"},             // one node: nothing to price
 	} {
 		on := tasktest.Topology(t, test.topology)
 		q, err := choose.Ask(request, on, all.Submodules(), "")

@@ -9,8 +9,12 @@
 //	Machine   prices on a known machine
 //	Rule      the built-in rule: it always knows
 //
+// Nobody further down is asked once one knows. Forced words are constraints on the search: if the plan chosen
+// without them has them, it stays. Else each chooser looks for its best plan that has them, and the built-in
+// rule takes the cheapest of its completions.
+//
 // A question is the same on all ranks of a call. It has nothing of what each rank decides for itself, such as
-// to work in place. Nobody further down is asked once one knows. Each chooser is a type of this package, and a row
+// to work in place. Each chooser is a type of this package, and a row
 // of the chain in package planner. A new one stands before Rule. Its answers are the same on all
 // ranks: facts about the world are from rank 0, who told the others when they joined, as it tells
 // them its table. A program with a way of its own needs no chooser: Options.Decide asks it.

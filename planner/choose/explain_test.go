@@ -23,10 +23,6 @@ func TestPlansArePredicted(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := &choose.Machine{Machine: machine.Assumed(), Origin: "here"}
-	forced, err := tasks.ParseForced("i=adapt/binomial")
-	if err != nil {
-		t.Fatal(err)
-	}
 	scan := tasks.Request{Coll: tasks.Scan, Op: tasks.Sum, Type: tasks.Float32, Count: 1000}
 	const simulated, assumed = ", simulated", " on an assumed machine"
 	for _, test := range []struct {
@@ -40,7 +36,6 @@ func TestPlansArePredicted(t *testing.T) {
 		{scan, "4x2", choose.Chain{known, choose.Rule{}}, simulated + "\n"},
 		{request, "4x2", choose.Chain{empty, choose.Rule{}}, assumed},
 		{request, "4x2", choose.Chain{&choose.Rules{Base: base}, choose.Rule{}}, assumed},
-		{request, "4x2", choose.Chain{choose.Forced{Plans: forced}, known, choose.Rule{}}, ": latency "},
 		{tasks.Request{Coll: tasks.Barrier}, "2x2x2", choose.Chain{choose.Rule{}}, assumed},
 	} {
 		on := tasktest.Topology(t, test.topology)

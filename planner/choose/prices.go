@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/priced"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -29,6 +30,7 @@ type Machine struct {
 // class stands for requests of sizes near its own, on a communicator.
 type class struct {
 	request tasks.Request
+	forced  string
 	on      *levels.Topology
 }
 
@@ -68,37 +70,47 @@ func (m *Machine) Check(t *levels.Topology) error {
 	return nil
 }
 
-// Choose asks for the cheapest plan, unless something is forced.
+// Choose asks for the cheapest plan with the forced words. A forced order leaves all to the rule.
 func (m *Machine) Choose(q *Question) (Answer, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request(), as: q.Request(), registry: q.Registry, Choice: priced.Choice{Ruled: true}}
-	if !m.isKnown() || q.Forced.String() != "" {
+	if !m.isKnown() || q.Forced.Order != tasks.AnyOrder {
 		return p, nil
 	}
-	margin := m.margin()
 	as, shared := classify(q.Request())
-	if !shared || margin < priced.Hasty {
+	if !shared || m.margin() < priced.Hasty {
 		var err error
-		p.Choice, err = priced.Choose(m.Machine, q.Asked, q.rule().plan, q.Registry, margin)
+		p.Choice, err = m.cheapest(q)
 		return p, err
 	}
 	// A choice takes milliseconds, and calls of many sizes may come once each.
 	p.as = as
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	choice, known := m.classes[class{as, q.On}]
+	key := class{as, q.Forced.String(), q.On}
+	choice, known := m.classes[key]
 	if !known {
-		like := &Question{Asked: builtin.Ask(as, q.On), Registry: q.Registry, Links: q.Links}
+		like := &Question{Asked: builtin.Ask(as, q.On), Registry: q.Registry, Links: q.Links, Forced: q.Forced}
 		var err error
-		if choice, err = priced.Choose(m.Machine, like.Asked, like.rule().plan, q.Registry, margin); err != nil {
+		if choice, err = m.cheapest(like); err != nil {
 			return p, err
 		}
 		if m.classes == nil || len(m.classes) >= maxClasses {
 			m.classes = map[class]priced.Choice{}
 		}
-		m.classes[class{as, q.On}] = choice
+		m.classes[key] = choice
 	}
 	p.Choice = choice
 	return p, nil
+}
+
+// cheapest returns the choice among the rule's plan and its rivals with the forced words.
+func (m *Machine) cheapest(q *Question) (priced.Choice, error) {
+	ruled := q.rule().plan
+	rivals := plans.Rivals(q.Asked, ruled)
+	if q.isNarrowed() {
+		rivals = q.constrain(rivals)
+	}
+	return priced.ChooseAmong(m.Machine, q.Asked, ruled, rivals, q.Registry, m.margin())
 }
 
 // Prices is the answer by prices.

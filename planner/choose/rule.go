@@ -25,8 +25,7 @@ type Ruled struct {
 // rule asks the built-in rule, once for a question.
 func (q *Question) rule() *Ruled {
 	if q.ruled == nil {
-		base, why := q.Asked.Choose(q.Forced)
-		q.ruled = &Ruled{q.Forced.Over(base), why}
+		q.ruled = q.completeByRule()
 	}
 	return q.ruled
 }

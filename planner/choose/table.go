@@ -18,10 +18,12 @@ type Table struct {
 var _ Chooser = (*Table)(nil)
 
 // Choose asks the table for its fastest plan that fits the request and the topology, with the forced
-// part in it. The built-in rule fills in levels that the table's machines lack.
+// part in it: first of those that have the forced words, then of others with these in place of their own. The
+// built-in rule fills in levels that the table's machines lack.
 func (t *Table) Choose(q *Question) (Answer, error) {
 	c := &Consulted{Answer: t.Find(q.Request(), q.On, q.Links, q.Registry), From: t, chosen: -1}
-	for i, e := range c.Estimates {
+	for _, i := range q.meetingFirst(c.Estimates) {
+		e := &c.Estimates[i]
 		if t.Provenance.Method == table.Tried && e.From != table.FromMeasured {
 			c.Why = "this size was not tried"
 			break
@@ -43,6 +45,19 @@ func (t *Table) Choose(q *Question) (Answer, error) {
 		c.Why = "none of its plans fits the request"
 	}
 	return c, nil
+}
+
+// meetingFirst returns the places of a table's plans: first of those with the forced words.
+func (q *Question) meetingFirst(all []table.Estimate) []int {
+	var meeting, others []int
+	for i := range all {
+		if _, ok := q.meets(all[i].Plan); ok {
+			meeting = append(meeting, i)
+		} else {
+			others = append(others, i)
+		}
+	}
+	return append(meeting, others...)
 }
 
 // Consulted is the answer of a decision table.

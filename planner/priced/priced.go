@@ -51,6 +51,11 @@ const maxPlans = 4
 // plan saves more than that share of its own time in simulations of both. It stays
 // too if it is too large to be simulated. A machine without a link that t needs is an error.
 func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
+	return ChooseAmong(m, asked, ruled, plans.Rivals(asked, ruled), reg, margin)
+}
+
+// ChooseAmong is [Choose] among ruled and the given rivals.
+func ChooseAmong(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, rivals []tasks.Plan, reg submodules.Registry, margin float64) (Choice, error) {
 	r, t := asked.Request(), asked.On
 	c := Choice{Ruled: true, Rule: Priced{Plan: ruled}}
 	p, err := price.New(m, t, r, reg)
@@ -59,7 +64,7 @@ func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg subm
 	}
 	s := newRehearsal(m, asked, reg, 0)
 	s.divideBudget(margin)
-	all := candidates(p, asked, ruled)
+	all := candidates(p, ruled, rivals)
 	if margin >= Hasty {
 		all = slices.DeleteFunc(all, func(c candidate) bool { return !c.Plan.Equal(ruled) && s.longest(c.Plan) > mostMeasured })
 	}
@@ -106,10 +111,25 @@ func Choose(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, reg subm
 	return c, nil
 }
 
-// candidates lists the rule's rivals, the cheapest first, whether they can be compiled or not.
-func candidates(p *price.Pricer, asked *builtin.Asked, ruled tasks.Plan) (all []candidate) {
+// Cheapest returns the fastest of some plans on a machine, as far as [Choose] finds out on hasty numbers: of
+// plans without a price or a simulation the first one.
+func Cheapest(m *machine.Machine, asked *builtin.Asked, all []tasks.Plan, reg submodules.Registry) tasks.Plan {
+	p, err := price.New(m, asked.On, asked.Request(), reg)
+	if err != nil || len(all) == 1 {
+		return all[0]
+	}
+	s := newRehearsal(m, asked, reg, 0)
+	s.divideBudget(Hasty)
+	if seen := s.compete(candidates(p, all[0], all[1:])); len(seen) > 0 {
+		return seen[0].Plan
+	}
+	return all[0]
+}
+
+// candidates lists the rule's plan and its rivals, the cheapest first, whether they can be compiled or not.
+func candidates(p *price.Pricer, ruled tasks.Plan, rivals []tasks.Plan) (all []candidate) {
 	least := math.Inf(1)
-	for i, plan := range append([]tasks.Plan{ruled}, plans.Rivals(asked, ruled)...) {
+	for i, plan := range append([]tasks.Plan{ruled}, rivals...) {
 		if i > 0 && plan.Equal(ruled) {
 			continue
 		}
