@@ -13,14 +13,11 @@ import (
 // so an interrupted search has them again.
 func (p *predictor) learnFromRaces() {
 	p.fixes = map[int32][]fix{}
-	if p.raceWhen == RacesNever {
-		return
-	}
 	for i, r := range p.requests {
 		for k := range p.plans[i] {
 			c := &p.plans[i][k]
 			m := p.known[c.key]
-			if m.Turns == 0 {
+			if m.Turns == 0 || c.plan.Equal(p.rules[i]) { // the rule's is in every race, however far from the others
 				continue
 			}
 			ns, known := p.priceByUnits(c)
@@ -78,11 +75,8 @@ func (p *predictor) doubtShare(i int, c *composed) float64 {
 }
 
 // uncertainRaces lists races: of each collective one request at a time, as each race may answer
-// for others.
+// for others. In the end the plan chosen for each request has run, beside the built-in rule's.
 func (p *predictor) uncertainRaces() (all []work) {
-	if p.raceWhen == RacesNever {
-		return nil
-	}
 	p.predictAll()
 	done := map[tasks.Collective]bool{}
 	for _, i := range spreadOver(len(p.requests)) {
@@ -90,7 +84,7 @@ func (p *predictor) uncertainRaces() (all []work) {
 			continue
 		}
 		rivals := p.rivalPlans(i)
-		if len(rivals) < 2 {
+		if len(rivals) == 0 {
 			continue
 		}
 		w := work{request: p.requests[i], plan: rivals[0], rivals: rivals[1:], run: p.racePlans, kind: Races}
@@ -124,8 +118,9 @@ func spreadOver(n int) (all []int) {
 	return all
 }
 
-// rivalPlans lists plans with predictions that overlap the best one's, one of each class. After a race it
-// is the fastest one there, with those predicted to be faster now.
+// rivalPlans lists plans with predictions that overlap the best one's, one of each class, and the built-in
+// rule's plan. Without races the best one and the rule's are enough. After a race it is the fastest one there,
+// with those predicted to be faster now.
 func (p *predictor) rivalPlans(i int) (rivals []tasks.Plan) {
 	all := p.fastestPlans(i)
 	if len(all) == 0 {
@@ -144,11 +139,15 @@ func (p *predictor) rivalPlans(i int) (rivals []tasks.Plan) {
 		low, _ := one.Interval()
 		_, high := all[0].Interval()
 		c := p.find(i, one.Parsed)
-		if c == nil || low > high || classes[c.class] || len(rivals) >= p.racers {
+		if c == nil || low > high || classes[c.class] || len(rivals) >= p.racers || len(rivals) > 0 && p.raceWhen == RacesNever {
 			continue
 		}
 		classes[c.class] = true
 		rivals = append(rivals, one.Parsed)
+	}
+	isRule := func(c table.Candidate) bool { return c.Parsed.Equal(p.rules[i]) }
+	if slices.ContainsFunc(all, isRule) && !slices.ContainsFunc(rivals, p.rules[i].Equal) {
+		rivals = append(rivals, p.rules[i])
 	}
 	return rivals
 }

@@ -51,8 +51,8 @@ func (s *Search) decide() {
 const tieRatio = 1.03
 
 // priceRequest lists the configurations of request i with a known time, the fastest first. Once the best
-// were measured beside each other, plans with only a faster prediction are left out, and those
-// hardly faster than the built-in rule's plan: the table must not choose them.
+// were measured beside each other, plans with only a faster prediction count as no faster than the best of
+// them, and those hardly faster than the built-in rule's plan are left out: the table must not choose them.
 func (s *Search) priceRequest(i int) []table.Candidate {
 	all := estimates(s.knowledge, s.strategy, i)
 	raced := func(c table.Candidate) bool { return s.knowledge.wasRaced(i, c.Parsed) }
@@ -64,7 +64,16 @@ func (s *Search) priceRequest(i int) []table.Candidate {
 	if k := slices.IndexFunc(all, func(c table.Candidate) bool { return raced(c) && c.Parsed.Equal(rule) }); k >= 0 && all[k].NS <= tieRatio*all[fastest].NS {
 		fastest = k
 	}
-	return all[fastest:]
+	best := all[fastest]
+	some := []table.Candidate{best}
+	for _, c := range all[:fastest] {
+		if !raced(c) && c.From == table.FromPredicted {
+			by := best.NS / c.NS
+			c.NS, c.Low, c.High = best.NS, by*c.Low, by*c.High
+			some = append(some, c)
+		}
+	}
+	return append(some, all[fastest+1:]...)
 }
 
 // knowsRule reports whether the time of the built-in rule's plan is known for request i, if it

@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/measure"
+	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -123,6 +127,73 @@ func losesToFlat(e *table.Entry) []Violation {
 		return nil
 	}
 	return nil
+}
+
+// Shares of a time, for a table's predictions on a machine.
+const (
+	tooLow   = 0.95 // predicted / simulated
+	tooSlow  = 1.02 // simulated / the rule's plan, simulated
+	rounding = 1e-3 // of a table's numbers
+)
+
+// ViolationsOn checks a table against a described machine, by simulations: no plan takes less than its bytes on
+// the wire, the choice takes about as long as the table says, and no longer than the built-in rule's plan.
+// Entries of machines without equal nodes in the order of ranks, and with other levels than nodes, are left
+// out. like makes the request for a point. It returns how many entries it checked.
+func ViolationsOn(ctx context.Context, m *machine.Machine, t *table.Table, reg submodules.Registry, like func(coll tasks.Collective, bytes int64, on *levels.Topology) (tasks.Request, error)) (all []Violation, checked int, err error) {
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		nodes, perNode := e.Levels.Machine()
+		on, err := levels.Parse(fmt.Sprintf("%dx%d", nodes, perNode))
+		if err != nil || e.Layout != table.Block || e.Uneven > 0 || table.SizesOf(on).Compare(e.Levels) != 0 {
+			continue
+		}
+		coll, err := tasks.ParseCollective(e.Collective)
+		if err != nil {
+			return all, checked, err
+		}
+		r, err := like(coll, e.Bytes, on)
+		if err != nil {
+			return all, checked, err
+		}
+		some, err := violationsOn(ctx, m, e, r, on, reg)
+		if err != nil {
+			return all, checked, fmt.Errorf("%v on %v: %w", r, on, err)
+		}
+		all, checked = append(all, some...), checked+1
+	}
+	return all, checked, nil
+}
+
+// violationsOn is ViolationsOn for one entry.
+func violationsOn(ctx context.Context, m *machine.Machine, e *table.Entry, r tasks.Request, on *levels.Topology, reg submodules.Registry) (all []Violation, err error) {
+	least := price.Least(m, on, r)
+	for _, c := range e.Candidates {
+		if c.NS < least*(1-rounding) {
+			all = append(all, violation("below the wire", e, fmt.Sprintf("%s of %v: %.1f µs, its bytes take %.1f µs on the wire", c.From, c.Plan, c.NS/1e3, least/1e3))...)
+		}
+	}
+	meter := NewSimulatedMeter(on, m, reg)
+	time := func(p tasks.Plan) float64 {
+		if err != nil {
+			return 0
+		}
+		var took measure.Timing
+		took, err = meter.Collective(ctx, r, p, stats.Stop{})
+		return took.Slowest.P50
+	}
+	best := e.Candidates[0]
+	ns, rule := time(best.Parsed), time(Space{Registry: reg}.Rule(r, on))
+	if err != nil {
+		return nil, err
+	}
+	if best.NS < tooLow*ns {
+		all = append(all, violation("takes longer than the table says", e, fmt.Sprintf("%v: %.1f µs %s, %.1f µs simulated", best.Plan, best.NS/1e3, best.From, ns/1e3))...)
+	}
+	if ns > tooSlow*rule {
+		all = append(all, violation("loses to the built-in rule", e, fmt.Sprintf("%v: %.1f µs simulated, the rule's plan %.1f µs", best.Plan, ns/1e3, rule/1e3))...)
+	}
+	return all, nil
 }
 
 // Remeasure measures all candidates of the entries that break guidelines again, in place of the table's.

@@ -5,10 +5,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -41,6 +44,42 @@ func TestViolations(t *testing.T) {
 		}
 		if len(all) != len(test.want) {
 			t.Errorf("%+v: %d violations", test, len(all))
+		}
+	}
+}
+
+// A table that predicts below the wire, and chooses by it, is found out on the machine. One with the rule's plan and
+// its time is not.
+func TestViolationsOn(t *testing.T) {
+	const entry = `{"tierflow_table":2,"provenance":{},"entries":[{"collective":"allreduce","levels":{"i":8,"s":2},"layout":"block","ranks":"processes","type":"f32","op":"built-in","bytes":1048576,"candidates":[
+  {"plan":"%s","ns":%d,"from":"predicted"}]}]}`
+	like := func(coll tasks.Collective, bytes int64, _ *levels.Topology) (tasks.Request, error) {
+		return tasktest.Request(coll, bytes), nil
+	}
+	on := tasktest.Topology(t, "8x2")
+	r := tasktest.Request(tasks.Allreduce, 1<<20)
+	ruled := tune.Space{Registry: all.Submodules()}.Rule(r, on)
+	took, err := tune.NewSimulatedMeter(on, machine.Assumed(), all.Submodules()).Collective(t.Context(), r, ruled, stats.Stop{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		plan string
+		ns   int
+		want []string
+	}{
+		{"shape=flat-rsag,fs=all,w=1,iag=adapt/ring,irs=adapt/ring", 4_300_000, []string{"below the wire", "takes longer than the table says", "loses to the built-in rule"}},
+		{ruled.String(), int(took.Slowest.P50), nil},
+	} {
+		some, n, err := tune.ViolationsOn(t.Context(), machine.Assumed(), tabletest.Parse(t, fmt.Sprintf(entry, test.plan, test.ns)), all.Submodules(), like)
+		if err != nil || n != 1 || len(some) != len(test.want) {
+			t.Errorf("%s: %v, %d entries, %v; want %v", test.plan, some, n, err, test.want)
+			continue
+		}
+		for i, v := range some {
+			if !strings.HasPrefix(v.String(), test.want[i]+": allreduce of 1MiB on i=8,s=2: ") {
+				t.Errorf("%s: %v; want %s", test.plan, v, test.want[i])
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,10 +24,12 @@ type fastest interface {
 }
 
 // estimates returns the time of each configuration of request i, measured or predicted,
-// the fastest first.
+// the fastest first. On a known machine none is predicted to take less than its bytes on the wire.
 func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 	if f, ok := by.(fastest); ok && !k.requests[i].Differ() {
-		return f.fastestPlans(i)
+		all = f.fastestPlans(i)
+		k.raiseToWire(i, all)
+		return all
 	}
 	for _, c := range k.candidates[i] {
 		if c.Rejected != "" || k.refused[pointKey(k.requests[i], c.Plan)] {
@@ -37,7 +40,22 @@ func estimates(k *knowledge, by strategy, i int) (all []table.Candidate) {
 		}
 	}
 	slices.SortStableFunc(all, byTime)
+	k.raiseToWire(i, all)
 	return all
+}
+
+// raiseToWire raises predictions below what the bytes of request i take on the wire, on a known machine.
+func (k *knowledge) raiseToWire(i int, all []table.Candidate) {
+	if k.space.Machine == nil {
+		return
+	}
+	least := price.Least(k.space.Machine, k.topology, k.requests[i])
+	for at := range all {
+		if c := &all[at]; c.From == table.FromPredicted && c.NS < least {
+			c.NS, c.Low, c.High = least, least, max(c.High, least)
+		}
+	}
+	slices.SortStableFunc(all, byTime)
 }
 
 // byTime orders candidates, the fastest first.

@@ -87,10 +87,25 @@ func (m *comparedMethod) choiceAt(p comparedPoint) (comparedChoice, bool) {
 	return comparedChoice{}, false
 }
 
+// trueShares returns the least and the most that a table says of its choices, as shares of what they take; a
+// dash without times.
+func (m *comparedMethod) trueShares() string {
+	least, most := math.Inf(1), 0.0
+	for _, c := range m.Choices {
+		if c.Expected > 0 && c.NS > 0 {
+			least, most = min(least, c.Expected/c.NS), max(most, c.Expected/c.NS)
+		}
+	}
+	if most == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f–%.2f", least, most)
+}
+
 // print writes a line for each method, the time and tasks of searches, and a line for each point.
 func (c *comparison) print(w io.Writer) {
 	fmt.Fprintf(w, "# %s; %s; calls %v\n# ends: %s\n", c.Topology, c.Links, c.Regime, c.Stop)
-	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\t")
+	fmt.Fprintln(w, "method\tconfigurations\tmeasured\tof\tseconds\tmean slowdown\tmax\tties\tpredicted/true\t")
 	for _, m := range c.Methods {
 		ties := 0
 		for _, choice := range m.Choices {
@@ -98,7 +113,7 @@ func (c *comparison) print(w io.Writer) {
 				ties++
 			}
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices))
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%.1f\t%.3f\t%.3f\t%d/%d\t%s\t\n", m.Method, m.Configurations, m.Measurements, m.Planned, m.TuningS, m.MeanSlowdown, m.MaxSlowdown, ties, len(m.Choices), m.trueShares())
 	}
 	for _, m := range c.Methods {
 		if len(m.Spent) > 0 {

@@ -16,7 +16,7 @@ func compared() *comparison {
 	choice := func(bytes int64, plan string, ns, slowdown float64) comparedChoice {
 		return comparedChoice{Collective: "bcast", Bytes: bytes, Plan: plan, NS: ns, Slowdown: slowdown, Tie: slowdown == 1}
 	}
-	return &comparison{
+	all := &comparison{
 		Topology: "2x2", Links: "assumed", Stop: "never",
 		Methods: []comparedMethod{
 			{
@@ -28,6 +28,9 @@ func compared() *comparison {
 		},
 		Points: []comparedPoint{{"bcast", 8, 4, 100, 150, 200}, {"bcast", 64, 4, 200, 300, 400}},
 	}
+	all.Methods[1].Choices[0].Expected = 100
+	all.Methods[0].Choices[1].Expected = 220
+	return all
 }
 
 // Means are of the points that a method has. Lines of points have the slowdowns of all methods, and the
@@ -46,7 +49,7 @@ func TestComparisonText(t *testing.T) {
 	}
 	got := strings.Join(strings.Fields(text.String()), " ")
 	for _, want := range []string{
-		"exhaustive 8 8 8 2.0 1.000 1.000 2/2", "tasks 8 2 4 0.5 4.000 4.000 0/1", "rule 0 0 0 0.0 2.000 4.000 1/2",
+		"exhaustive 8 8 8 2.0 1.000 1.000 2/2 1.10–1.10", "tasks 8 2 4 0.5 4.000 4.000 0/1 0.25–0.25", "rule 0 0 0 0.0 2.000 4.000 1/2 -",
 		"bcast 8B 1.50 2.00 1.00 4.00 1.00 fast", "bcast 64B 1.50 2.00 1.00 4.00 long",
 	} {
 		if !strings.Contains(got, want) {

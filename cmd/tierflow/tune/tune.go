@@ -29,7 +29,7 @@ Methods (--method), as in HAN, section III-C:
 ` + methodsHelp() + `
 The built-in rule's plan always competes. --races says for what the tasks methods run
 whole collectives: auto, where predictions don't tell which plan is the fastest, and they
-learn from it; never, for nothing.
+learn from it; never, for the chosen plans alone. These always run, beside the rule's.
 
 Method learn follows ACCLAiM. --learn says how: by default the next measurement is that
 from which most is hoped to be gained for its time, plans are known by their words, and

@@ -192,6 +192,23 @@ func TestTuneCheck(t *testing.T) {
 	}
 }
 
+// What tasks by themselves predict below the wire is not chosen: the choice has run, beside the rule's plan, and the
+// check finds nothing on the machine.
+func TestTunedChoicesHaveRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "table.json")
+	tierflow.Succeeds(t, "tune", "-o", file, "--simulate", "assumed", "--topo", "8x2", "--ops", "allreduce,bcast", "--bytes", "64KiB,1MiB",
+		"--shapes", "flat-rsag,flat-sag", "--windows", "8", "--inner", "0", "--races", "never")
+	for _, e := range read(t, file).Entries {
+		if best := e.Candidates[0]; best.From != table.FromSimulated {
+			t.Errorf("%s of %d bytes: %s is only %s", e.Collective, e.Bytes, best.Plan, best.From)
+		}
+	}
+	s := tierflow.Run(t, "tune", "check", file)
+	if s.Status != 0 || !strings.Contains(s.Out, "4 entries, 4 of them simulated on a machine, assumed, 0 violations") {
+		t.Errorf("%+v", s)
+	}
+}
+
 // Wrong arguments are refused before anything is measured.
 func TestTuneRefuses(t *testing.T) {
 	tierflow.RefusesAll(t, "", map[string]string{

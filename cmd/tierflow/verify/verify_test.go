@@ -98,7 +98,7 @@ func TestVerifyFindsBrokenSubmodule(t *testing.T) {
 	for _, line := range []string{
 		"verify bcast --topo 2x3 --bytes 400",
 		"verify bcast --random 100",
-		"verify allreduce --topo 2x3 --plan s=sm --bytes 4000",
+		"verify allreduce --topo 2x3 --plan shape=han,s=sm --bytes 4000",
 	} {
 		first := broken(t, withSM(forgetful{}), strings.Fields(line))
 		again := broken(t, withSM(forgetful{}), first)
