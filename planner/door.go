@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
@@ -70,11 +69,15 @@ func isJobName(name string) bool {
 	return err == nil && len(b) == 4
 }
 
-// dumpInto lets a rank keep snapshots of its job in the folder of [DumpDirVariable].
-func (p *doorPlan) dumpInto(c *proc.Config, o *Options) {
-	dir := cmp.Or(o.DumpDir, os.Getenv(DumpDirVariable))
+// dumpInto lets a rank keep snapshots of its job in the folder of [DumpDirVariable], which it makes if there is
+// none.
+func (p *doorPlan) dumpInto(c *proc.Config, o *Options) error {
+	dir, origin := setting(o.DumpDir, "Options.DumpDir", DumpDirVariable)
 	if dir == "" {
-		return
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("%s: %w", origin, err)
 	}
 	info, log := p.info, o.Log
 	c.Dump = func(states []flight.State, f *verdict.Finding) {
@@ -87,6 +90,7 @@ func (p *doorPlan) dumpInto(c *proc.Config, o *Options) {
 			log.Warn("no snapshot could be kept", "err", err)
 		}
 	}
+	return nil
 }
 
 // lookThrough lets the ranks of a world see the states of ranks of their node, even if these can't answer.

@@ -22,7 +22,8 @@ var ErrOver = launcher.ErrOver
 // Kubernetes, or, started by none of these, a job of one rank. See [join.FromEnv] for
 // the variables, and package levels/join/launcher for their order. It returns
 // when all ranks have come, after 30 s at the latest unless ctx or
-// TIERFLOW_JOIN_TIMEOUT says otherwise. A job of several ranks needs Linux; elsewhere
+// TIERFLOW_JOIN_TIMEOUT says otherwise. No rank enters before all are able to: if one can't, such as for a file
+// that it can't write, Join fails on all, with that rank's reason. A job of several ranks needs Linux; elsewhere
 // Join returns an error.
 //
 // A process started by tierflow run --max-restarts during the job waits, as long as ctx
@@ -131,7 +132,7 @@ func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	}
 	c, err := enter(ctx, job, o, cfg.Blame)
 	if err != nil {
-		blameJoin(&cfg, err)
+		blameJoin(&cfg, asJoinError(err))
 		return nil, errors.Join(err, job.Abandon(ctx, asJoinError(err)))
 	}
 	cfg.Share = nil // it refers to the job before, and so to all jobs before
@@ -169,71 +170,133 @@ func joinDescriptors(cfg join.Config) int {
 	return edges
 }
 
-// enter agrees on rank 0's settings and opens the data plane.
+// enter agrees on rank 0's settings and opens the data plane. No rank enters before all are able to: if
+// one fails, all return its reason.
 func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Rank, string)) (*Comm, error) {
-	registry := all.Submodules()
-	agreed, table, err := o.agree(ctx, job, registry)
-	if err != nil {
+	e := entry{job: job, o: o, blame: blame}
+	err := e.open(ctx)
+	if err != nil && e.world == nil { // the others are at the same step: to abandon the job ends it there
 		return nil, err
 	}
-	origin := agreed.PlanOrigin + " of rank 0"
-	forced, err := ParseForced(agreed.Plan, origin, registry)
+	if err = e.agreeOnEntry(ctx, err); err == nil && e.hasCalls() {
+		if err = e.call(ctx); err != nil {
+			e.comm.comm.Revoke(err) // others wait in such a call
+		}
+		err = e.agreeOnEntry(ctx, err)
+	}
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, e.undo())
 	}
-	known, err := agreed.machineSource(o, job)
+	return e.comm, nil
+}
+
+// entry is a rank's way from the job into its communicator of all ranks.
+type entry struct {
+	job   *join.Job
+	o     *Options
+	blame func(levels.Rank, string) // see [join.Config.Blame]
+
+	agreed announcement
+	data   []byte // the table and rules that agreed tells of; on rank 0 only
+	world  *world // nil: the data plane was not opened
+	comm   *Comm  // nil: it was not made
+}
+
+// open makes this rank's part of the communicator. Once the data plane is open it waits for nobody.
+func (e *entry) open(ctx context.Context) error {
+	job, o, registry := e.job, e.o, all.Submodules()
+	var err error
+	if e.agreed, e.data, err = o.agree(ctx, job, registry); err != nil {
+		return err
+	}
+	origin := e.agreed.PlanOrigin + " of rank 0"
+	forced, err := ParseForced(e.agreed.Plan, origin, registry)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cfg, err := o.processConfig()
+	known, err := e.agreed.machineSource(o, job)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	doorway, err := planDoor(job, agreed.Job)
-	if err != nil {
-		return nil, err
-	}
-	doorway.lookThrough(&cfg)
-	doorway.dumpInto(&cfg, o)
-	if blame != nil {
-		cfg.Blame = func(rank levels.Rank, err error) { blame(rank, err.Error()) }
-	}
-	w, err := proc.New(ctx, job, job.Rank, job.Topology, cfg)
-	if err != nil {
-		return nil, err
-	}
-	w.Endpoint(job.Rank).Adopt()
-	entered := &world{World: w, guest: job}
-	doorway.open(entered, o.recorderPath(int(job.Rank)), o.Log)
-	if err := o.observe(entered, agreed.Job, job.Topology); err != nil {
-		return nil, errors.Join(err, w.Close(), entered.closeDoor())
+	if err := e.openWorld(ctx); err != nil {
+		return err
 	}
 	p := policy{
-		compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(agreed.Links, job), machineSource: known,
-		tries: agreed.Tries, uniform: agreed.Uniform,
+		compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(e.agreed.Links, job), machineSource: known,
+		tries: e.agreed.Tries, uniform: e.agreed.Uniform,
 	}
-	c := newComm(base{w.Endpoint(job.Rank).Comm(0), job.Topology, registry}, entered, p)
+	c := newComm(base{e.world.Endpoint(job.Rank).Comm(0), job.Topology, registry}, e.world, p)
 	if job.Rank == 0 {
 		c.tableFile, c.remembers = o.keptTable(job), o.remembers()
 	}
+	e.comm = c
 	c.world.open.Store(1)
-	entered.register(job.Topology)
-	err = c.unify(&c.base)
-	if err == nil {
-		err = c.share(ctx, &c.base, agreed, table)
-	}
-	if err == nil && known.checks {
-		var same bool
-		same, err = c.isUnchanged(ctx, c.machine)
-		known.measures = !same
-	}
-	if err == nil && known.measures {
-		err = c.measureMachine(ctx, &c.base, c.Secured() != "")
-	}
+	e.world.register(job.Topology)
+	return c.unify(&c.base)
+}
+
+// openWorld opens the data plane, the door, and the files that the settings name.
+func (e *entry) openWorld(ctx context.Context) error {
+	cfg, err := e.o.processConfig()
 	if err != nil {
-		return nil, errors.Join(err, c.Close())
+		return err
 	}
-	return c, nil
+	doorway, err := planDoor(e.job, e.agreed.Job)
+	if err != nil {
+		return err
+	}
+	doorway.lookThrough(&cfg)
+	if err := doorway.dumpInto(&cfg, e.o); err != nil {
+		return err
+	}
+	if e.blame != nil {
+		cfg.Blame = func(rank levels.Rank, err error) { e.blame(rank, err.Error()) }
+	}
+	w, err := proc.New(ctx, e.job, e.job.Rank, e.job.Topology, cfg)
+	if err != nil {
+		return err
+	}
+	w.Endpoint(e.job.Rank).Adopt()
+	e.world = &world{World: w, guest: e.job}
+	doorway.open(e.world, e.o.recorderPath(int(e.job.Rank)), e.o.Log)
+	return e.o.observe(e.world, e.agreed.Job, e.job.Topology)
+}
+
+// hasCalls reports whether the ranks make calls before Join returns. All ranks find the same.
+func (e *entry) hasCalls() bool {
+	c := e.comm
+	return e.agreed.Table+e.agreed.Rules > 0 || c.checks || c.measures
+}
+
+// call makes the ranks' first calls: they share rank 0's table and rules, and measure the machine.
+func (e *entry) call(ctx context.Context) error {
+	c := e.comm
+	measures := c.measures
+	if err := c.share(ctx, &c.base, e.agreed, e.data); err != nil {
+		return err
+	}
+	if c.checks {
+		same, err := c.isUnchanged(ctx, c.machine)
+		if err != nil {
+			return err
+		}
+		measures = !same
+	}
+	if !measures {
+		return nil
+	}
+	return c.measureMachine(ctx, &c.base, c.Secured() != "")
+}
+
+// undo takes back what a rank made that can't enter. The others do the same.
+func (e *entry) undo() error {
+	switch {
+	case e.comm != nil:
+		return e.comm.close()
+	case e.world != nil:
+		return errors.Join(e.world.Close(), e.world.closeDoor())
+	}
+	return nil
 }
 
 // sealedLinks names the links between nodes: sealed ones are others. Times on plain ones are from

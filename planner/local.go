@@ -72,9 +72,9 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 
 // measureAll measures the machine with goroutine ranks. If that fails it closes them.
 func measureAll(comms []*Comm) error {
-	var g errgroup.Group
+	g, ctx := errgroup.WithContext(context.Background()) // its end breaks the calls of all
 	for _, c := range comms {
-		g.Go(func() error { return c.measureMachine(context.Background(), &c.base, c.Secured() != "") })
+		g.Go(func() error { return c.measureMachine(ctx, &c.base, c.Secured() != "") })
 	}
 	err := g.Wait()
 	if err != nil {
