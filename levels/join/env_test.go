@@ -17,7 +17,7 @@ func TestFromEnv(t *testing.T) {
 		},
 		{
 			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=29500 TIERFLOW_SECRET=none",
-			"rank 1 of 2 from RANK and WORLD_SIZE, rendezvous [fd00::1]:29500, secret none",
+			"rank 1 of 2 from RANK and WORLD_SIZE, rendezvous [fd00::1]:29500,[fd00::1]:19838, secret none",
 		},
 		{
 			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=h MASTER_PORT=29500 TIERFLOW_SECRET=s TIERFLOW_RENDEZVOUS=h:4000",

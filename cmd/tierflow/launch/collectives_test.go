@@ -406,6 +406,29 @@ func TestCollectivesByHand(t *testing.T) {
 	}
 }
 
+// Ranks of torchrun meet though somebody else listens at MASTER_PORT: torchrun itself with its default rendezvous, or
+// torch.distributed in rank 0's process, which the ranks find there if they know nothing of torchrun.
+func TestCollectivesBesideTorch(t *testing.T) {
+	store, err := net.Listen("tcp", "127.0.0.1:0") // it takes connections, and never answers
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	_, port, _ := net.SplitHostPort(store.Addr().String())
+	for _, id := range []string{"none", ""} {
+		var ranks [][]string
+		for r := range 3 {
+			ranks = append(ranks, []string{
+				fmt.Sprint("RANK=", r), "WORLD_SIZE=3", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=" + port, "TORCHELASTIC_RUN_ID=" + id, "TIERFLOW_SECRET=of a test",
+			})
+		}
+		out, errs := byHand(t, ranks, "sum")
+		if err := errors.Join(errs...); err != nil || count(out, "is content") != 3 {
+			t.Errorf("run id %q: %v\n%s", id, err, out)
+		}
+	}
+}
+
 // A rank that is killed is named by all others within a second.
 func TestCollectivesKilledRank(t *testing.T) {
 	for _, perNode := range []int{4, 2, 1} {

@@ -20,7 +20,7 @@
 //
 //	name        found by                                          text by
 //	tierflow    TIERFLOW_RANK or TIERFLOW_RENDEZVOUS_FD            TIERFLOW_RENDEZVOUS
-//	torchrun    RANK or WORLD_SIZE                                 MASTER_ADDR, MASTER_PORT
+//	torchrun    RANK or WORLD_SIZE                                 MASTER_ADDR, and a port beside MASTER_PORT
 //	pmix        PMIX_RANK, PMIX_NAMESPACE and PMIX_SERVER_URI…     PMIx: mpirun of Open MPI, srun --mpi=pmix
 //	pmi         PMI_FD, or PMI_PORT                                PMI-1: mpiexec of MPICH, srun --mpi=pmi2, flux
 //	other       a rank and a size as Open MPI, Flux and others set TIERFLOW_RENDEZVOUS

@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -144,8 +145,22 @@ func readTorchrun(v *Vars, l *Launcher) {
 	}
 	port, ok := v.Number("MASTER_PORT", 1, 65535)
 	if host != "" && ok {
-		l.Rendezvous = []string{net.JoinHostPort(host, strconv.Itoa(port))}
+		l.Rendezvous = v.besideTorch(host, port)
 	}
+}
+
+// besideTorch returns where ranks meet that torchrun or one alike has told MASTER_ADDR and MASTER_PORT. torchrun
+// listens at this port itself, or leaves it to torch.distributed in rank 0's process, so its ranks meet at
+// another one, the same for all. Ranks started by others meet at MASTER_PORT, or if that is taken at the other.
+func (v *Vars) besideTorch(host string, port int) (at []string) {
+	id := v.Get("TORCHELASTIC_RUN_ID")
+	if id == "" {
+		at = append(at, net.JoinHostPort(host, strconv.Itoa(port)))
+	}
+	if other, ok := v.meetingPort(fmt.Sprintf("%s at %d", id, port)); ok {
+		at = append(at, net.JoinHostPort(host, strconv.Itoa(other)))
+	}
+	return at
 }
 
 // an other launcher tells a rank its place and carries no text.

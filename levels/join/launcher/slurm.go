@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Ports for ranks of a Slurm step to meet, unless TIERFLOW_PORT says otherwise: below
+// Ports for ranks of a Slurm step or of torchrun to meet, unless TIERFLOW_PORT says otherwise: below
 // Linux's ports of outgoing connections.
 const (
 	firstPort = 15000
@@ -46,18 +46,18 @@ func readSlurm(v *Vars, l *Launcher) {
 		v.Add("SLURM_STEP_NODELIST=%w", err)
 		return
 	}
-	if port, ok := v.stepPort(); ok {
+	if port, ok := v.meetingPort(v.Get("SLURM_JOB_ID") + "." + v.Get("SLURM_STEP_ID")); ok {
 		l.Rendezvous = []string{net.JoinHostPort(hosts[0], strconv.Itoa(port))}
 	}
 }
 
-// stepPort returns the port at which the ranks of this step meet. Steps on one node at
+// meetingPort returns the port at which the ranks of a job meet that its launcher names so. Jobs on one node at
 // the same time have different ones, most likely.
-func (v *Vars) stepPort() (int, bool) {
+func (v *Vars) meetingPort(job string) (int, bool) {
 	if v.Any(envPort) {
 		return v.Number(envPort, 1, 65535)
 	}
 	h := fnv.New32a()
-	h.Write([]byte(v.Get("SLURM_JOB_ID") + "." + v.Get("SLURM_STEP_ID")))
+	h.Write([]byte(job))
 	return firstPort + int(h.Sum32()%ports), true
 }
