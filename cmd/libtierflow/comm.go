@@ -79,11 +79,16 @@ func open(config *C.tf_config) (c *comm, err error) {
 	return c, nil
 }
 
-// joinShared enters the job of a caller with its own rank and size.
+// joinShared enters the job of a caller with its own rank and size. tierflow run tells its ranks where to meet by
+// other numbers, and listens there itself: the caller's text says where.
 func joinShared(s *sharer, o *planner.Options) (*planner.Comm, error) {
+	launched := os.Getenv("TIERFLOW_RANK") != ""
 	cfg, err := join.FromEnv(func(name string) string { // node, interfaces and the like
-		if name == "TIERFLOW_LAUNCHER" {
+		switch {
+		case name == "TIERFLOW_LAUNCHER":
 			return "none"
+		case name == "TIERFLOW_RENDEZVOUS" && launched:
+			return ""
 		}
 		return os.Getenv(name)
 	})

@@ -124,8 +124,13 @@ func runRanks(t testing.TB, n int, program ...string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := l.Addr().String()
 	l.Close()
+	return runRanksAt(t, l.Addr().String(), n, program...)
+}
+
+// runRanksAt is runRanks of ranks that are told to meet at an address.
+func runRanksAt(t testing.TB, at string, n int, program ...string) []string {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	out, errs := make([]string, n), make([]error, n)
@@ -151,6 +156,23 @@ func runRanks(t testing.TB, n int, program ...string) []string {
 // A C program calls everything that the header has.
 func TestFromC(t *testing.T) {
 	runRanks(t, 3, compiled(t, "library"))
+}
+
+// Ranks that share their invitation meet where it says, also under tierflow run, whose launcher listens for another
+// job of theirs.
+func TestSharedUnderALauncher(t *testing.T) {
+	prog := compiled(t, "share")
+	launcher, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer launcher.Close()
+	t.Setenv("SHARE_FILE", filepath.Join(t.TempDir(), "invitation"))
+	for rank, got := range runRanksAt(t, launcher.Addr().String(), 3, prog) {
+		if got != "3\n" {
+			t.Errorf("rank %d prints %q, want the sum 3", rank, got)
+		}
+	}
 }
 
 // A call allocates nothing once its request is known: a million calls do not make Go's heap
