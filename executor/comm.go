@@ -22,6 +22,7 @@ type Comm struct {
 	successor     *Comm               // made by Shrink; nil: none
 	counters      Counters
 	isStarting    bool // a call is being started, by a function that may release the lock
+	waitedFor     *Run // the last one whose caller waits in it, or waited; nil: none
 	membership
 	callOrder
 	condition

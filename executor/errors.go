@@ -23,7 +23,9 @@ var (
 	// [wire.ErrProtocol].
 	ErrProtocol = wire.ErrProtocol
 	// ErrBusy: the same run, or the same communicator, was started again before
-	// the start before had returned or the run had ended.
+	// the start before had returned or the run had ended. So are two calls that overlap on a
+	// communicator, if both wait for their ends: they are of two goroutines, and their order is
+	// left to chance. The first one goes on unharmed.
 	ErrBusy = errors.New("already started")
 	// ErrNotStarted: Wait was called on a run that was never started.
 	ErrNotStarted = errors.New("never started")

@@ -184,6 +184,22 @@ func findProgram(all []stack, caller uint64, alone bool) string {
 	return best
 }
 
+// otherCaller says where the program stands in a call, for a text, if just one other goroutine is in one.
+func otherCaller() string {
+	own, at := goroutineID(), ""
+	for _, s := range readStacks() {
+		place, called := s.standsAt()
+		if !called || place == "" || s.id == own {
+			continue
+		}
+		if at != "" {
+			return ""
+		}
+		at = " of " + place
+	}
+	return at
+}
+
 // mainGoroutine is the number of the goroutine of function main.
 const mainGoroutine = 1
 

@@ -55,6 +55,15 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 		e.unlock()
 		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
 	}
+	if waits {
+		if other := c.waitedFor; other != nil && !other.finished && other != r {
+			e.unlock()
+			return false, overlapError(r, other)
+		}
+		c.waitedFor = r
+	} else if c.waitedFor == r {
+		c.waitedFor = nil
+	}
 	c.isStarting = true
 	if err = c.admitCall(ctx); err == nil {
 		err = r.whyNotStartable()
@@ -68,6 +77,13 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 		return false, fmt.Errorf("start %s: %w", r.b.Request, err)
 	}
 	return through, nil
+}
+
+// overlapError is the error of a call that would overlap another one, of another goroutine: no order of theirs
+// is the same on all ranks.
+func overlapError(r, other *Run) error {
+	return fmt.Errorf("start %s: %s%s is under way on this communicator, and calls of several goroutines have no order; give each goroutine its own, such as by Dup: %w",
+		r.b.Request, other.b.Request, otherCaller(), ErrBusy)
 }
 
 // whyNotStartable returns the reason why the run can't be started, nil if it can.

@@ -30,7 +30,9 @@ type (
 // Comm is one rank's end of a communicator: the world's, or one made by Split or Dup.
 // Any goroutine may create collectives. Collectives of one
 // communicator, Split and Dup among them, are started one after the other, in the same
-// order on all ranks. Different communicators are independent.
+// order on all ranks. So goroutines that make calls at the same time need a communicator each,
+// such as by Dup: a call that would overlap another one, while both wait for their ends, returns
+// [ErrBusy]. Different communicators are independent.
 type Comm struct {
 	base
 	decisions
