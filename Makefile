@@ -1,4 +1,4 @@
-.PHONY: all test lint update bench
+.PHONY: all test lint update bench fuzz
 
 all:
 	.ci/run
@@ -12,6 +12,9 @@ lint:
 
 update:
 	.ci/update
+
+fuzz:
+	.ci/fuzz
 
 bench:
 	go test -run '^$$' -bench . ./...

@@ -9,6 +9,7 @@ import (
 // What is read can be written, and is then read as the same.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(least + "}"))
+	f.Add([]byte(`{"version":1,"provenance":{"method":"x"},"links":[],"copy_byte_ns":0,"reduce_byte_ns":0}`))
 	data, err := machine.Assumed().Format()
 	if err != nil {
 		f.Fatal(err)

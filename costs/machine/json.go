@@ -89,7 +89,11 @@ func (p *parser) link() {
 // Format returns the file of a machine, with a new line at its end. The same machine gives the same
 // bytes. A machine that [Parse] would refuse is an error.
 func (m *Machine) Format() ([]byte, error) {
-	data, err := json.MarshalIndent(m, "", "  ")
+	file := *m
+	if file.Links == nil {
+		file.Links = []Link{} // not null, which is no array
+	}
+	data, err := json.MarshalIndent(&file, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("machine: %w", err)
 	}

@@ -17,9 +17,16 @@ import (
 // shmPair is both ends of a link between the places 0 and 2 of a node of three,
 // on the heap. The bells count.
 func shmPair() (a, b *Link, bells *[2]atomic.Int64) {
-	const peers = 3
-	mine := NewSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
-	theirs := NewSegment(wire.Aligned(segmentOverhead(peers)), peers, func(int64, int64) error { return nil })
+	return shmPairIn(wire.Aligned(segmentOverhead(pairPeers)), wire.Aligned(segmentOverhead(pairPeers)))
+}
+
+// pairPeers is how many ranks the segments of shmPair have room for.
+const pairPeers = 3
+
+// shmPairIn is shmPair in zeroed memory of segmentOverhead(pairPeers) bytes each.
+func shmPairIn(my, their []byte) (a, b *Link, bells *[2]atomic.Int64) {
+	mine := NewSegment(my, pairPeers, func(int64, int64) error { return nil })
+	theirs := NewSegment(their, pairPeers, func(int64, int64) error { return nil })
 	bells = new([2]atomic.Int64)
 	a = NewLink(7, mine, theirs, 0, 2, MaxPayload, func() { bells[1].Add(1) })
 	b = NewLink(5, theirs, mine, 2, 0, MaxPayload, func() { bells[0].Add(1) })
@@ -157,8 +164,16 @@ func TestShmLinkProtocol(t *testing.T) {
 // Random bytes in place of a peer's lane.
 func FuzzShmLink(f *testing.F) {
 	f.Add([]byte{byte(partKind), 0, 0, 0, 1, 2, 3, 4})
+	// Memory of its own for each run would take longer than all else. Payloads in parts are nothing but bytes.
+	my, their := wire.Aligned(segmentOverhead(pairPeers)), wire.Aligned(segmentOverhead(pairPeers))
 	f.Fuzz(func(t *testing.T, garbage []byte) {
-		a, b, _ := shmPair()
+		for _, segment := range [][]byte{my, their} {
+			clear(segment[:pageSize])
+			for lane := pageSize; lane < len(segment); lane += laneBytes {
+				clear(segment[lane : lane+pageSize+RingBytes])
+			}
+		}
+		a, b, _ := shmPairIn(my, their)
 		b.In.Mem = a.own.ring(2)
 		for i := range uint64(8) {
 			cell := garbage

@@ -283,6 +283,7 @@ func checkRead(t *testing.T, made string, err error) {
 func FuzzReadClassic(f *testing.F) {
 	f.Add(paperFile)
 	f.Add("rule-file-version-2\n1\n7\n1\n2\n1\n0 6 0 0 3\n")
+	f.Add("1\n7\n1\n2\n1\n0 2 1025 0\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		for _, version := range []string{For4, ForMain} {
 			out, _, err := ReadClassic("f", text, version)
@@ -293,6 +294,7 @@ func FuzzReadClassic(f *testing.F) {
 
 func FuzzReadJSON(f *testing.F) {
 	f.Add(`{"collectives":{"bcast":[{"comm_size_min":4,"comm_rank_distribution":"one-per-node","rules":[{"msg_size_min":65536,"alg":"chain","faninout":4,"seg_size":32768}]}]}}`)
+	f.Add(`{"collectives":{"bcast":[{"rules":[{"alg":"chain","faninout":1025}]}]}}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		out, _, err := ReadJSON("f", text)
 		checkRead(t, out, err)

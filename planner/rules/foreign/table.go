@@ -328,7 +328,7 @@ type settings struct {
 }
 
 // fill returns a plan of a row as it stands in rules and in TIERFLOW_PLAN: for one level between
-// nodes or inside one, with the numbers in their places. unused are those without a place.
+// nodes or inside one, with the numbers in their places. unused are those without a place, or too large for it.
 func fill(plan string, s settings) (text string, unused []string) {
 	p, err := tasks.ParsePlan(plan)
 	if err != nil {
@@ -343,7 +343,7 @@ func fill(plan string, s settings) (text string, unused []string) {
 		} else if s.Segment > 0 {
 			p.Segment, p.Window = s.Segment, pipelined
 		}
-		if s.Fan > 1 && takesFan(c) {
+		if s.Fan > 1 && s.Fan <= tasks.MaxNumber && takesFan(c) {
 			c.N, took = s.Fan, true
 		}
 		if s.Fan == 1 && c.Algorithm == "kchain" {
