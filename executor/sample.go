@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -146,16 +147,7 @@ func (w *World) writeTraces() error {
 
 // keepTrace writes a file. It appears whole or not at all.
 func keepTrace(name string, f *trace.File) error {
-	out, err := os.CreateTemp(filepath.Dir(name), ".new")
-	if err != nil {
-		return fmt.Errorf("trace: %w", err)
-	}
-	err = errors.Join(f.Write(out), out.Close())
-	if err == nil {
-		err = os.Rename(out.Name(), name)
-	}
-	if err != nil {
-		os.Remove(out.Name())
+	if err := files.WriteBy(name, 0o600, f.Write); err != nil {
 		return fmt.Errorf("trace: %w", err)
 	}
 	return nil

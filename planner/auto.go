@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
@@ -95,7 +95,7 @@ func (s machineSource) onJob(job *join.Job, congestion string) machineSource {
 		return s
 	}
 	s.measures, s.keep = true, keptMachine(job, congestion)
-	if data, err := os.ReadFile(s.keep); err == nil {
+	if data, err := files.Read(s.keep, machine.MaxBytes); err == nil {
 		m, err := parseMachine(s.keep, data)
 		if err == nil && m.Provenance.Ranks == ranksOf(job.Topology) && m.Check(job.Topology) == nil {
 			s.machine, s.checks = m, true
@@ -106,7 +106,7 @@ func (s machineSource) onJob(job *join.Job, congestion string) machineSource {
 
 // keepFile writes a file so that others see all of it or nothing, and only this user reads it.
 // In a folder of [KeptFolder], which it makes, the oldest files go if there are too many.
-func keepFile(name string, data []byte) (err error) {
+func keepFile(name string, data []byte) error {
 	folder := filepath.Dir(name)
 	for _, kind := range []string{KeptMachines, KeptTables} {
 		if own, err := KeptFolder(kind); err == nil && folder == own {
@@ -116,18 +116,7 @@ func keepFile(name string, data []byte) (err error) {
 			defer dropOldest(folder)
 		}
 	}
-	f, err := os.CreateTemp(folder, ".new-*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), name)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
-	return nil
+	return files.Write(name, data, 0o600)
 }
 
 // dropOldest removes the oldest files of a folder. Another job may do the same: a file already gone

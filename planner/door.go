@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join"
 )
 
@@ -84,7 +85,7 @@ func (p *doorPlan) dumpInto(c *proc.Config, o *Options) error {
 		s := door.Snapshot{Job: info.Job, Taken: time.Now(), Nodes: info.Nodes, States: states, Found: f}
 		err := s.Keep(dir, info.Rank)
 		if err == nil && f != nil {
-			err = os.WriteFile(filepath.Join(dir, "verdict.txt"), []byte(f.String()+"\n"), 0o644)
+			err = files.Write(filepath.Join(dir, "verdict.txt"), []byte(f.String()+"\n"), 0o600)
 		}
 		if err != nil && log != nil {
 			log.Warn("no snapshot could be kept", "err", err)

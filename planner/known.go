@@ -4,11 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner/choose"
 )
 
@@ -56,7 +56,7 @@ func (o *Options) machineSource() (s machineSource, err error) {
 		}
 		s.keep = file
 	}
-	data, err := os.ReadFile(file)
+	data, err := files.Read(file, machine.MaxBytes)
 	if measures && errors.Is(err, fs.ErrNotExist) {
 		return s, nil // this job makes it
 	}
@@ -114,12 +114,9 @@ func ranksOf(t *levels.Topology) string {
 	return "processes " + t.String()
 }
 
-// maxMachine bounds a machine's file, bytes: rank 0 sends it to all ranks.
-const maxMachine = 32 << 10
-
 func parseMachine(origin string, data []byte) (*choose.Machine, error) {
-	if len(data) > maxMachine {
-		return nil, fmt.Errorf("%s: a machine of %d bytes; allowed are %d", origin, len(data), maxMachine)
+	if len(data) > machine.MaxBytes {
+		return nil, fmt.Errorf("%s: a machine of %d bytes; allowed are %d", origin, len(data), machine.MaxBytes)
 	}
 	m, err := machine.Parse(origin, data)
 	if err != nil {

@@ -150,6 +150,11 @@ func TestMachineRefused(t *testing.T) {
 	} {
 		wantError(t, fmt.Sprintf("%+v", tc.o), second(planner.Local("2x1", &tc.o)), tc.want)
 	}
+	large := filepath.Join(t.TempDir(), "m.json")
+	if err := os.WriteFile(large, make([]byte, machine.MaxBytes+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, "too large", second(planner.Local("2x1", &planner.Options{Machine: large})), "m.json: 32769 bytes; allowed are 32768")
 	t.Setenv(planner.MachineVariable, "/no/such/file")
 	wantError(t, "no such file", second(planner.Local("2x1", nil)), "TIERFLOW_MACHINE: open /no/such/file")
 }

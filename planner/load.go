@@ -3,9 +3,8 @@ package planner
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
@@ -25,12 +24,7 @@ const RulesVariable = "TIERFLOW_RULES"
 // LoadRules reads a file of rules, as [rules.Parse] does. Submodules and algorithms missing in reg
 // are errors.
 func LoadRules(name string, reg submodules.Registry) (*rules.Base, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, rules.MaxBytes+1)) // parsing complains of too many
+	text, err := files.Read(name, rules.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +64,11 @@ func (o *Options) rules(reg submodules.Registry) (*rules.Base, error) {
 
 // LoadTable reads a file with a decision table, as [table.Parse] does.
 func LoadTable(name string, reg submodules.Registry) (*table.Table, error) {
-	f, err := os.Open(name)
+	data, err := files.Read(name, table.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	return table.Read(name, f, reg)
+	return table.Parse(name, data, reg)
 }
 
 // table reads the table of the options or the environment; nil if there is none.

@@ -91,8 +91,8 @@ func (b *base) tellAll(ctx context.Context, data []byte) ([]byte, error) {
 	if err := b.alongTree(ctx, tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Int64}, asBytes(size)); err != nil {
 		return nil, err
 	}
-	if size[0] < 1 || size[0] > maxMachine {
-		return nil, fmt.Errorf("rank 0 announces a machine of %d bytes; allowed are %d", size[0], maxMachine)
+	if size[0] < 1 || size[0] > machine.MaxBytes {
+		return nil, fmt.Errorf("rank 0 announces a machine of %d bytes; allowed are %d", size[0], machine.MaxBytes)
 	}
 	if b.comm.Rank() != 0 {
 		data = make([]byte, size[0])

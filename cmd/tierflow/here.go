@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -53,7 +54,7 @@ func readHostState() (h hostState, err error) {
 		h.Machines, h.Tables = []keptFile{}, []keptFile{}
 		return h, nil // no home is no error
 	}
-	h.Machines, err = findKept(planner.KeptMachines, func(k *keptFile, data []byte) error {
+	h.Machines, err = findKept(planner.KeptMachines, machine.MaxBytes, func(k *keptFile, data []byte) error {
 		m, err := machine.Parse(k.File, data)
 		if err == nil {
 			k.Ranks, k.Date, k.How = m.Provenance.Ranks, m.Provenance.Date, m.Provenance.Method
@@ -63,7 +64,7 @@ func readHostState() (h hostState, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.Tables, err = findKept(planner.KeptTables, func(k *keptFile, data []byte) error {
+	h.Tables, err = findKept(planner.KeptTables, table.MaxBytes, func(k *keptFile, data []byte) error {
 		t, err := table.Parse(k.File, data, all.Submodules())
 		if err == nil {
 			k.Ranks, k.Date = strings.Join(t.Provenance.Machines, ", "), t.Provenance.Date
@@ -74,8 +75,8 @@ func readHostState() (h hostState, err error) {
 	return h, err
 }
 
-// findKept reads all kept files of a kind.
-func findKept(kind string, read func(k *keptFile, data []byte) error) ([]keptFile, error) {
+// findKept reads all kept files of a kind, of at most so many bytes each.
+func findKept(kind string, most int64, read func(k *keptFile, data []byte) error) ([]keptFile, error) {
 	found := []keptFile{}
 	folder, err := planner.KeptFolder(kind)
 	if err != nil {
@@ -87,7 +88,7 @@ func findKept(kind string, read func(k *keptFile, data []byte) error) ([]keptFil
 	}
 	for _, name := range names {
 		one := keptFile{File: name}
-		data, err := os.ReadFile(name)
+		data, err := files.Read(name, most)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // a job has removed it meanwhile
 		}

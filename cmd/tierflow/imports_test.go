@@ -23,6 +23,8 @@ const module = "github.com/tierflow/tierflow/"
 var arrows = map[string][]string{
 	// A reader of JSON files with lines in its complaints; levels, costs and tables use it.
 	"levels/strictjson": {},
+	// Reading within bounds, and writing whole or not at all; whoever opens files of users does it so.
+	"levels/files": {},
 	// Offsets of clocks from times that others have read.
 	"levels/clock": {},
 	// Lists of ranks and processors; join, launch and doctor use it.
@@ -75,7 +77,7 @@ var arrows = map[string][]string{
 	// Only tests import it.
 	"levels/join/seal/sealtest": {"levels/join/seal"},
 
-	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges"},
+	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges", "levels/files"},
 	// Times of several machines need their clocks' offsets.
 	"executor/trace":  {"levels", "levels/clock"},
 	"executor/kernel": {"tasks"},
@@ -83,7 +85,7 @@ var arrows = map[string][]string{
 	// Findings from states; ranks that stall ask it, and so do commands.
 	"executor/flight/verdict": {"executor/flight"},
 	// How others ask a rank; the planner opens it, commands knock.
-	"executor/door": {"executor/flight/verdict"},
+	"executor/door": {"executor/flight/verdict", "levels/files"},
 	// A communicator's number is called what recordings call it.
 	"executor/wire": {"levels", "executor/flight"},
 	"executor/flow": {"dag/invariants"},
@@ -93,7 +95,7 @@ var arrows = map[string][]string{
 	"executor/ballot": {"levels/join/agree", "executor/wire"},
 	// The straight path reads the rings themselves: through an interface it would take as
 	// long again as the messages do.
-	"executor": {"executor/ballot", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
+	"executor": {"executor/ballot", "levels/files", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
 	// Goroutine ranks speak by the rings of processes.
 	"executor/local": {"executor"},
 	"executor/proc":  {"executor", "executor/tcp"},
@@ -141,14 +143,14 @@ var arrows = map[string][]string{
 	// What to measure next, from what was measured.
 	"planner/learn": {"tasks", "costs/forest"},
 	// What a program calls, written by planner and read by tune.
-	"planner/profile": {"tasks"},
+	"planner/profile": {"tasks", "levels/files"},
 	// Which candidate is the fastest, by times that others take.
 	"planner/feedback": {},
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	// It hears from the launcher who waits to join.
-	"planner":      {"levels/join/launcher", "planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -159,8 +161,9 @@ var arrows = map[string][]string{
 	// It starts collectives of buckets while gradients are computed.
 	"planner/fuse": {"planner"},
 
-	// It reads the hosts of a Slurm allocation, and removes what killed ranks have left at their doors.
-	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges", "executor/door"},
+	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, and carries
+	// their traces.
+	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace"},
 	// peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
@@ -242,7 +245,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"costs/pairs", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"costs/pairs", "levels/files", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

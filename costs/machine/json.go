@@ -7,6 +7,9 @@ import (
 	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
+// MaxBytes bounds a machine file: rank 0 sends it to all ranks.
+const MaxBytes = 32 << 10
+
 // Parse reads a machine file, as [Machine.Format] writes it, and checks all of it. The keys
 // version, provenance, links, copy_byte_ns and reduce_byte_ns must be there, and the level of each
 // link. Any other key may be left out: it is 0 then. The error lists all complaints, each with

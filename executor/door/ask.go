@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // Job is a job with ranks on this machine.
@@ -77,7 +78,7 @@ func readJob(dir string) (ranks []Info) {
 		return nil
 	}
 	for _, name := range names {
-		text, err := os.ReadFile(name)
+		text, err := files.Read(name, maxInfo)
 		i := Info{dir: dir}
 		if err != nil || json.Unmarshal(text, &i) != nil || i.Job != filepath.Base(dir) || i.file("json") != name {
 			continue // it has just been removed, or is no file of ours
@@ -116,7 +117,7 @@ func (i *Info) Ask(ctx context.Context, q Question) (a Answer, err error) {
 // stopped, and its last record. A rank that closed its door before its end has left. An unknown process is silent.
 func (i *Info) State() flight.State {
 	s := flight.State{Rank: i.Rank, Doing: flight.Silent}
-	if data, err := os.ReadFile(cmp.Or(i.Recording, i.file("rec"))); err == nil {
+	if data, err := files.Read(cmp.Or(i.Recording, i.file("rec")), flight.MaxBytes); err == nil {
 		if rec, err := flight.ReadRecording("", data); err == nil && rec.Rank == i.Rank {
 			s = rec.State()
 			s.Doing = flight.Silent
@@ -140,7 +141,7 @@ func (i *Info) State() flight.State {
 // its process runs.
 func Neighbor(dir string, rank int) (s flight.State, ok bool) {
 	i := Info{dir: dir, Rank: rank}
-	text, err := os.ReadFile(i.file("json"))
+	text, err := files.Read(i.file("json"), maxInfo)
 	if err != nil || json.Unmarshal(text, &i) != nil || i.Rank != rank {
 		return s, false
 	}

@@ -57,6 +57,9 @@ const patience = 10 * time.Second
 // maxQuestion bounds a question, bytes.
 const maxQuestion = 1 << 20
 
+// maxInfo bounds a rank's file, bytes: it has the nodes of all ranks.
+const maxInfo = 64 << 20
+
 // Folder returns the folder of this user's jobs: setting, or for an empty one a folder in
 // memory.
 func Folder(setting string) string {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // Snapshot is the record of a moment, kept for afterwards by a rank, or by the job's launcher.
@@ -56,17 +57,17 @@ func (s *Snapshot) write(name string) error {
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(name), 0o755)
 	}
-	if err == nil {
-		err = os.WriteFile(name+".new", text, 0o644)
-	}
 	if err != nil {
 		return err
 	}
-	return os.Rename(name+".new", name)
+	return files.Write(name, text, 0o600)
 }
 
+// maxSnapshot bounds a snapshot, bytes: one has the states of all ranks.
+const maxSnapshot = 64 << 20
+
 func readSnapshot(name string) (s Snapshot, err error) {
-	text, err := os.ReadFile(name)
+	text, err := files.Read(name, maxSnapshot)
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}

@@ -12,7 +12,7 @@ import (
 // mapFile makes a file of n zero bytes and maps it. The bytes are written: so
 // a full disk is an error here and not a fault later.
 func mapFile(path string, n int) (mem []byte, unmap func() error, err error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o644)
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		defer func() { err = errors.Join(err, f.Close()) }()
 		_, err = f.Write(make([]byte, n))

@@ -52,6 +52,9 @@ const (
 	MaxEvents = 1 << 20
 )
 
+// MaxBytes bounds a recording.
+const MaxBytes = headerBytes + calls*callBytes + MaxEvents*eventBytes
+
 // fileBytes is the size of a recording of n events.
 func fileBytes(n int) int { return headerBytes + calls*callBytes + n*eventBytes }
 

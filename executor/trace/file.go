@@ -28,6 +28,9 @@ type Linked interface {
 // format is the version of files.
 const format = 1
 
+// MaxBytes bounds a file.
+const MaxBytes = 256 << 20
+
 // File is the sampled calls of one rank of a job. Times are nanoseconds on
 // the machine's monotonic clock.
 type File struct {

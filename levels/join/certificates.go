@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // certificates are the files by which a rank proves its identity. They are read again when they have
@@ -108,12 +110,15 @@ func fileError(name string, err error) error {
 	return &TLSError{Source: name, Reason: fmt.Sprintf("%s: %v", name, err), Err: err}
 }
 
+// maxPEM bounds a file, bytes: bundles of all public authorities have a quarter of it.
+const maxPEM = 1 << 20
+
 // read reads all files.
 func (c *certificates) read() (*material, error) {
 	var texts [3][]byte
 	for i, name := range []string{c.certFile, c.keyFile, c.caFile} {
 		var err error
-		if texts[i], err = os.ReadFile(name); err != nil {
+		if texts[i], err = files.Read(name, maxPEM); err != nil {
 			return nil, fileError(name, err)
 		}
 	}

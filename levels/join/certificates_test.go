@@ -205,6 +205,10 @@ func TestTLSWrongFiles(t *testing.T) {
 	if err := os.WriteFile(garbage, []byte("not PEM"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	large := filepath.Join(dir, "large")
+	if err := os.WriteFile(large, make([]byte, maxPEM+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	crt, key := "cert="+dir+"/tls.crt", ",key="+dir+"/tls.key"
 	for _, c := range []struct{ tls, want string }{
 		{"cert=a,key=b", "ca= is missing; needed are cert=FILE, key=FILE and ca=FILE"},
@@ -216,6 +220,7 @@ func TestTLSWrongFiles(t *testing.T) {
 		{crt + key + ",ca=" + garbage, garbage + ": no certificate in it; allowed are certificates of authorities, in PEM"},
 		{"cert=" + garbage + key + ",ca=" + dir + "/ca.crt", garbage + ": no certificate in it; allowed are certificates in PEM"},
 		{crt + ",key=" + other + "/tls.key,ca=" + dir + "/ca.crt", other + "/tls.key: tls: private key does not match public key; allowed is the key of"},
+		{crt + ",key=" + large + ",ca=" + dir + "/ca.crt", large + ": 1048577 bytes; allowed are 1048576"},
 		{noName, "tls.crt: it has neither a URI nor a DNS name, so id= has to say"},
 		{server, "tls.crt: it lacks clientAuth; every rank dials and listens"},
 		{client, "tls.crt: it lacks serverAuth; every rank dials and listens"},

@@ -57,6 +57,12 @@ type layout struct {
 	id      uint32  // equal on ranks with the same sizes, order and buckets
 }
 
+// maxBuckets and maxElements bound a layout. In all so many elements end in every address space.
+const (
+	maxBuckets  = 1 << 20
+	maxElements = 1 << 48
+)
+
 // newLayout lays tensors out in order, in buckets of so many bytes. Elements have size bytes.
 func newLayout(sizes, order []int, bucket int64, size int) (*layout, error) {
 	if order == nil {
@@ -68,17 +74,23 @@ func newLayout(sizes, order []int, bucket int64, size int) (*layout, error) {
 		return nil, err
 	}
 	for i, n := range sizes {
-		if n < 0 {
-			return nil, fmt.Errorf("tensor %d has %d elements; allowed are 0 or more", i, n)
+		if n < 0 || int64(n) > maxElements {
+			return nil, fmt.Errorf("tensor %d has %d elements; allowed are 0 to %d", i, n, int64(maxElements))
 		}
 	}
 	l := &layout{order: slices.Clone(order), tensors: make([]tensor, len(sizes))}
 	grain, at := max(1, alignment/size), 0
 	for _, i := range order {
 		l.tensors[i].span = span{at, at + sizes[i]}
-		at += (sizes[i] + grain - 1) / grain * grain
+		if at += (sizes[i] + grain - 1) / grain * grain; int64(at) > maxElements {
+			return nil, fmt.Errorf("%d tensors have %d elements or more; allowed are %d in all", len(sizes), at, int64(maxElements))
+		}
 	}
-	l.cut(max(grain, int(bucket)/size/grain*grain), grain, at)
+	most := max(grain, int(bucket)/size/grain*grain)
+	if n := at / most; n > maxBuckets {
+		return nil, fmt.Errorf("%d elements in buckets of %d are %d buckets; allowed are %d", at, most, n, maxBuckets)
+	}
+	l.cut(most, grain, at)
 	l.assign()
 	h := fnv.New32a()
 	fmt.Fprint(h, sizes, order, l.buckets)

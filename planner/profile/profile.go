@@ -7,10 +7,10 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -103,14 +103,7 @@ const maxBytes = 16 << 20
 
 // Read reads a file made by [Profile.Encode].
 func Read(name string) (*Profile, error) {
-	info, err := os.Stat(name)
-	if err != nil {
-		return nil, err
-	}
-	if info.Size() > maxBytes {
-		return nil, fmt.Errorf("%s: %d bytes; a profile has at most %d", name, info.Size(), maxBytes)
-	}
-	data, err := os.ReadFile(name)
+	data, err := files.Read(name, maxBytes)
 	if err != nil {
 		return nil, err
 	}

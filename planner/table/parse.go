@@ -2,7 +2,6 @@ package table
 
 import (
 	"fmt"
-	"io"
 	"math"
 
 	"github.com/tierflow/tierflow/costs"
@@ -181,18 +180,6 @@ func checkTimes(ns, low, high float64) error {
 		return fmt.Errorf("low_ns %v, ns %v, high_ns %v: a time lies in its interval", low, ns, high)
 	}
 	return nil
-}
-
-// Read reads all of a file that may be a pipe, but not without end.
-func Read(name string, r io.Reader, reg submodules.Registry) (*Table, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > MaxBytes {
-		return nil, fmt.Errorf("%s: over %s; that is no decision table", name, tasks.FormatBytes(MaxBytes))
-	}
-	return Parse(name, data, reg)
 }
 
 // MaxBytes bounds the file of a table.

@@ -3,11 +3,11 @@ package learn
 import (
 	"context"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -15,7 +15,7 @@ import (
 
 // readSets reads recorded sets: a file of one, or a decision table with its measurements.
 func readSets(name string) ([]*recordedSet, error) {
-	data, err := os.ReadFile(name)
+	data, err := files.Read(name, table.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -23,6 +22,7 @@ import (
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
@@ -262,9 +262,12 @@ type cell struct {
 	request tasks.Request
 }
 
+// maxRecording bounds a file of --json, bytes.
+const maxRecording = 16 << 20
+
 // readRecording reads the output of --json. Requests are of f32 and sums.
 func readRecording(name string) (*recording, *levels.Topology, error) {
-	data, err := os.ReadFile(name)
+	data, err := files.Read(name, maxRecording)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/viz"
 )
@@ -25,13 +26,13 @@ func ReadTraces(dir string) (*viz.JobTrace, error) {
 	if err != nil {
 		return nil, err
 	}
-	var files []*trace.File
+	var traces []*trace.File
 	for _, entry := range entries {
 		if filepath.Ext(entry.Name()) != ".trace" {
 			continue
 		}
 		name := filepath.Join(dir, entry.Name())
-		data, err := os.ReadFile(name)
+		data, err := files.Read(name, trace.MaxBytes)
 		if err != nil {
 			return nil, err
 		}
@@ -39,12 +40,12 @@ func ReadTraces(dir string) (*viz.JobTrace, error) {
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, f)
+		traces = append(traces, f)
 	}
-	if len(files) == 0 {
+	if len(traces) == 0 {
 		return nil, fmt.Errorf("%s has no file r0.trace or of another rank: ranks write them when they close the communicator that Join has returned", dir)
 	}
-	return viz.MergeTraces(files)
+	return viz.MergeTraces(traces)
 }
 
 // WriteTrace writes a job's trace for ui.perfetto.dev to a file, - for standard output;

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -18,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/viz"
 )
 
@@ -32,7 +32,7 @@ func (r *tracing) runRecordings(c *cobra.Command, more []string) error {
 			return kit.Usagef("--%s says how to run a collective; --recorder reads files and runs none", name)
 		}
 	}
-	files, err := expandRanks(append(slices.Clone(r.recorded), more...))
+	names, err := expandRanks(append(slices.Clone(r.recorded), more...))
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (r *tracing) runRecordings(c *cobra.Command, more []string) error {
 	if r.last < 0 {
 		return kit.Usagef("--last %d: allowed are 0, for all, and more", r.last)
 	}
-	recs, err := readRecordings(files)
+	recs, err := readRecordings(names)
 	if err != nil {
 		return err
 	}
@@ -60,9 +60,9 @@ func (r *tracing) runRecordings(c *cobra.Command, more []string) error {
 }
 
 // readRecordings reads files, and sorts them by rank.
-func readRecordings(files []string) (recs []*flight.Recording, err error) {
-	for _, name := range files {
-		data, err := os.ReadFile(name)
+func readRecordings(names []string) (recs []*flight.Recording, err error) {
+	for _, name := range names {
+		data, err := files.Read(name, flight.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

@@ -3,11 +3,11 @@ package kit
 import (
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -79,7 +79,7 @@ func ReadMachine(flag, name string) (*machine.Machine, error) {
 		m, err = machine.ParseLogGOPS(text)
 	} else {
 		var data []byte
-		if data, err = os.ReadFile(name); err == nil {
+		if data, err = files.Read(name, machine.MaxBytes); err == nil {
 			m, err = machine.Parse(name, data)
 		}
 	}

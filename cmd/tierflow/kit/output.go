@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // WriteOutput writes all of data to a file, or to stdout if name is "-" or empty. A
@@ -30,11 +32,7 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 	if err == nil {
 		mode = info.Mode().Perm()
 	}
-	err = replaceFile(name, data, mode)
-	if path, ok := errors.AsType[*os.PathError](err); ok {
-		return fmt.Errorf("write %s: %w", name, path.Err) // not the name of the temporary file
-	}
-	return err
+	return files.Write(name, data, mode)
 }
 
 // CheckOutput complains if the file of a flag is standard output, taken by the printed numbers,
@@ -59,26 +57,4 @@ func CheckOutput(flag, name string) error {
 		return Usagef("--%s %s: %s is no directory", flag, name, folder)
 	}
 	return nil
-}
-
-func replaceFile(name string, data []byte, mode os.FileMode) (err error) {
-	// Not os.CreateTemp: nobody else may read its files.
-	temp := filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%d.tmp", filepath.Base(name), os.Getpid()))
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.Remove(temp)
-		}
-	}()
-	if _, err = f.Write(data); err != nil {
-		f.Close()
-		return err
-	}
-	if err = f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(temp, name)
 }

@@ -10,11 +10,15 @@ import (
 
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
+
+// maxTopology bounds the file of a topology, bytes: the names of all ranks' domains.
+const maxTopology = 64 << 20
 
 // ReadTopology reads --topo: a spec, the name of a file of JSON, or JSON itself.
 func (p *Problem) ReadTopology() (t *levels.Topology, err error) {
@@ -23,7 +27,7 @@ func (p *Problem) ReadTopology() (t *levels.Topology, err error) {
 		t, err = levels.ParseJSON("", []byte(p.Topo))
 	case strings.HasSuffix(p.Topo, ".json"):
 		var data []byte
-		if data, err = os.ReadFile(p.Topo); err == nil {
+		if data, err = files.Read(p.Topo, maxTopology); err == nil {
 			t, err = levels.ParseJSON(p.Topo, data)
 		}
 	default:

@@ -9,12 +9,16 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 const (
 	maxSlots   = 1 << 16
 	maxHost    = 255
 	maxReports = 10 // complaints about one host file
+
+	maxHostfile = 16 << 20 // bytes
 )
 
 // node is one entry of a host list.
@@ -29,14 +33,14 @@ func (o *Options) hosts(stdin io.Reader) ([]node, error) {
 	case o.Hosts != "":
 		return parseHostList(o.Hosts)
 	case o.Hostfile == "-":
-		return parseHostfile(stdin, "standard input")
+		return parseHostfile(files.Limit(stdin, "standard input", maxHostfile), "standard input")
 	case o.Hostfile != "":
 		f, err := os.Open(o.Hostfile)
 		if err != nil {
 			return nil, fmt.Errorf("host file: %w", err)
 		}
 		defer f.Close()
-		return parseHostfile(f, o.Hostfile)
+		return parseHostfile(files.Limit(f, o.Hostfile, maxHostfile), o.Hostfile)
 	}
 	slots := o.Ranks
 	if slots == 0 {

@@ -91,6 +91,23 @@ func TestHostsSources(t *testing.T) {
 	}
 }
 
+// A host file without end is an error, wherever it comes from.
+func TestEndlessHostfile(t *testing.T) {
+	if _, err := (&Options{Hostfile: "-"}).hosts(repeated("a:4 #" + strings.Repeat(" ", 1<<10) + "\n")); err == nil || !strings.Contains(err.Error(), "read standard input: more than 16777216 bytes; allowed are 16777216") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// repeated is a stream of the same text again and again.
+type repeated string
+
+func (r repeated) Read(p []byte) (n int, err error) {
+	for n == 0 || n+len(r) <= len(p) {
+		n += copy(p[n:], r)
+	}
+	return n, nil
+}
+
 func FuzzParseHostfile(f *testing.F) {
 	f.Add("a:4\nb slots=2 # c\n[::1]:3\n")
 	f.Add("user@h%x\n:\n-")

@@ -6,13 +6,15 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // logs are the files of each rank's output. nil: there are none.
 type logs []*os.File
 
-// openLogs opens a file for each rank in a folder, and makes the folder. Existing files are
-// emptied. Names sort as ranks do. An empty folder's name means no files.
+// openLogs opens a file for each rank in a folder, and makes the folder. It makes them anew, and
+// follows no link of that name. Names sort as ranks do. An empty folder's name means no files.
 func openLogs(dir string, size int) (logs, error) {
 	if dir == "" {
 		return nil, nil
@@ -23,7 +25,7 @@ func openLogs(dir string, size int) (logs, error) {
 	digits := max(2, len(strconv.Itoa(size-1)))
 	var all logs
 	for rank := range size {
-		f, err := os.Create(filepath.Join(dir, fmt.Sprintf("rank.%0*d.log", digits, rank)))
+		f, err := files.Create(filepath.Join(dir, fmt.Sprintf("rank.%0*d.log", digits, rank)), 0o666)
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("log of rank %d: %w", rank, err), all.close())
 		}

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels/files"
 )
 
 // envTrace is the folder for ranks to keep the steps of their calls in.
@@ -44,7 +47,7 @@ func (t *traces) sendAll(ranks []int, send func(frame)) {
 		return
 	}
 	for _, rank := range ranks {
-		if text, err := os.ReadFile(filepath.Join(t.dir, traceName(rank))); err == nil {
+		if text, err := files.Read(filepath.Join(t.dir, traceName(rank)), trace.MaxBytes); err == nil {
 			for first := true; first || len(text) > 0; first = false {
 				n := min(len(text), keptBytes)
 				send(frame{Kept: &tracePiece{Rank: rank, First: first, Bytes: text[:n]}})

@@ -2,13 +2,13 @@ package rules
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/rules/foreign"
 )
@@ -69,6 +69,9 @@ classic file for the next smaller numbers of ranks.`,
 	return c
 }
 
+// maxForeign bounds a file of another library, bytes.
+const maxForeign = 16 << 20
+
 // convert reads a file and returns its text in the other format.
 func (v *conversion) convert(name string) (text string, notes []foreign.Note, err error) {
 	for flag, word := range map[string]string{"from": v.from, "to": v.to} {
@@ -82,7 +85,11 @@ func (v *conversion) convert(name string) (text string, notes []foreign.Note, er
 	if v.layout.PerNode < 1 {
 		return "", nil, kit.Usagef("--ranks-per-node %d: allowed are 1 and more", v.layout.PerNode)
 	}
-	data, err := os.ReadFile(name)
+	most := int64(maxForeign)
+	if v.from == "tierflow" {
+		most = rules.MaxBytes
+	}
+	data, err := files.Read(name, most)
 	if err != nil {
 		return "", nil, err
 	}

@@ -3,12 +3,12 @@ package rules
 import (
 	"fmt"
 	"go/token"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/choose"
@@ -95,7 +95,7 @@ status is 1 if there is such a thing. Plans that fit some layouts only are notes
 
 // readRules reads a file of rules.
 func readRules(name string) (*rules.Base, error) {
-	text, err := os.ReadFile(name)
+	text, err := files.Read(name, rules.MaxBytes)
 	if err != nil {
 		return nil, err
 	}

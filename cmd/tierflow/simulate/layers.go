@@ -1,11 +1,11 @@
 package simulate
 
 import (
-	"os"
 	"slices"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
@@ -22,9 +22,12 @@ type networkLayer struct {
 	tensors           []int
 }
 
+// maxLayers bounds a file of layers, bytes.
+const maxLayers = 16 << 20
+
 // readNetwork reads a file of layers.
 func readNetwork(name string) (n network, err error) {
-	data, err := os.ReadFile(name)
+	data, err := files.Read(name, maxLayers)
 	if err != nil {
 		return n, kit.Usagef("--layers: %w; allowed is a file such as testdata/layers/resnet50.json", err)
 	}

@@ -51,6 +51,8 @@ func TestLayers(t *testing.T) {
 	for _, test := range []struct{ data, want string }{
 		{`{"source": "x", "layers": [{"name": "a", "forward_ns": -1, "backward_ns": 1, "tensors": [4]}]}`, `:1: layer "a" takes -1 and 1 ns`},
 		{"{\"source\": \"x\",\n\"layers\": [\n{\"name\": \"a\", \"forward_ns\": 1, \"backward_ns\": 1, \"tensors\": [0]}]}", `:3: layer "a" has tensors of [0] elements`},
+		{`{"source": "x", "layers": [{"name": "a", "forward_ns": 1, "backward_ns": 1, "tensors": [4611686018427387904]}]}`, "tensor 0 has 4611686018427387904 elements; allowed are 0 to 281474976710656"},
+		{`{"source": "x", "layers": [{"name": "a", "forward_ns": 1, "backward_ns": 1, "tensors": [281474976710656]}]}`, "buckets; allowed are 1048576"},
 		{`{"source": "x"}`, `"layers"`},
 		{`{"source": "x", "layers": [{"name": "a"}]}`, `"forward_ns"`},
 	} {
