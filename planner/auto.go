@@ -104,7 +104,7 @@ func (s machineSource) onJob(job *join.Job, congestion string) machineSource {
 	return s
 }
 
-// keepFile writes a file so that others see all of it or nothing, and only this user reads it.
+// keepFile writes a file so that others see all of it or nothing, and only this user reads a new one.
 // In a folder of [KeptFolder], which it makes, the oldest files go if there are too many.
 func keepFile(name string, data []byte) error {
 	folder := filepath.Dir(name)
@@ -116,7 +116,7 @@ func keepFile(name string, data []byte) error {
 			defer dropOldest(folder)
 		}
 	}
-	return files.Write(name, data, 0o600)
+	return files.Output(name, data, 0o600)
 }
 
 // dropOldest removes the oldest files of a folder. Another job may do the same: a file already gone

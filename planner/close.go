@@ -3,6 +3,7 @@ package planner
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"runtime"
 
 	"github.com/tierflow/tierflow/executor"
@@ -102,7 +103,11 @@ func (c *Comm) leave() error {
 	err := c.comm.Endpoint().Close()
 	if c.world.open.Add(-1) == 0 {
 		c.world.forget()
-		err = errors.Join(err, c.world.Close(), c.world.closeDoor(), c.world.calls.write())
+		files := errors.Join(c.world.Close(), c.world.calls.write())
+		if _, wrong := errors.AsType[*fs.PathError](files); wrong {
+			c.world.log.Warn("what the job was asked to keep can't be written", "err", files)
+		}
+		err = errors.Join(err, files, c.world.closeDoor())
 		if c.world.quiet != nil {
 			c.world.quiet()
 		}

@@ -4,10 +4,12 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/door"
@@ -80,14 +82,14 @@ func (p *doorPlan) dumpInto(c *proc.Config, o *Options) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("%s: %w", origin, err)
 	}
-	info, log := p.info, o.Log
+	info, log := p.info, o.logger()
 	c.Dump = func(states []flight.State, f *verdict.Finding) {
 		s := door.Snapshot{Job: info.Job, Taken: time.Now(), Nodes: info.Nodes, States: states, Found: f}
 		err := s.Keep(dir, info.Rank)
 		if err == nil && f != nil {
 			err = files.Write(filepath.Join(dir, "verdict.txt"), []byte(f.String()+"\n"), 0o600)
 		}
-		if err != nil && log != nil {
+		if err != nil {
 			log.Warn("no snapshot could be kept", "err", err)
 		}
 	}
@@ -115,6 +117,9 @@ func (p *doorPlan) open(w *world, recorder string, log *slog.Logger) {
 	}
 	d, err := door.Open(p.root, p.info, w.answerDoor(levels.Rank(p.info.Rank)))
 	if err != nil {
+		if log == nil && errors.Is(err, door.ErrForeign) && !slices.Contains(p.info.Nodes[:p.info.Rank], p.info.Nodes[p.info.Rank]) {
+			log = slog.Default() // one rank of the node says it: no other one can
+		}
 		if log != nil {
 			log.Warn("others can't ask this rank what it is in", "err", err)
 		}

@@ -25,6 +25,7 @@ const (
 // observe starts the traces, profile, recordings and dumps that the options or the environment
 // ask for. job names the job on all ranks; empty: all are in this process.
 func (o *Options) observe(w *world, job string, t *levels.Topology) error {
+	w.log = o.logger()
 	if err := o.trace(w, job, t); err != nil {
 		return err
 	}

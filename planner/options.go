@@ -104,7 +104,8 @@ type Options struct {
 	Effort string
 	// Log gets failures and stall reports. nil: none; but processes
 	// then report stalls to [slog.Default], standard error unless the
-	// program says otherwise: nobody else could say why a job stands still.
+	// program says otherwise: nobody else could say why a job stands still. Files that can't be
+	// written are said there, too.
 	Log *slog.Logger
 	// Uniform lets each collective end alike on all ranks that go on after a death: well on all of
 	// them, or with an error on all of them. After an error a rank's input is as before the call,
@@ -144,19 +145,20 @@ type Options struct {
 	NoDump bool
 	// DumpDir is a folder for the states of ranks, if these are processes. A rank writes
 	// there when the job stands still and it has found out why, and when a communicator
-	// fails; tierflow diagnose reads it afterwards. Empty: the environment's TIERFLOW_DUMP_DIR; if it is empty
-	// too, nothing is kept.
+	// fails; tierflow diagnose reads it afterwards, and only this user can. Empty: the environment's
+	// TIERFLOW_DUMP_DIR; if it is empty too, nothing is kept.
 	DumpDir string
 	// Trace is a folder for the steps of a sample of each rank's calls, for tierflow
 	// trace --merge: DIR, or DIR:every=N to keep one call of N, 1 to 1,048,576 and the same on all
 	// ranks. All keep the same calls, one of 16 unless told. The files are written when the
-	// communicator of all ranks is closed. Empty: the environment's TIERFLOW_TRACE; if it is
-	// empty too, nothing is kept.
+	// communicator of all ranks is closed; failing that Close returns an error, and Log or else
+	// [slog.Default] gets a warning. Empty: the environment's TIERFLOW_TRACE; if it is empty too,
+	// nothing is kept.
 	Trace string
 	// Profile is a file for rank 0's calls, for tierflow tune --profile: collectives, sizes, plans,
 	// how often, and how long it was in them. It is written when the communicator of
-	// all ranks is closed, whole or not at all. Calls of other ranks without rank 0 are not
-	// in it. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
+	// all ranks is closed, whole or not at all, and what goes wrong is said as with Trace. Calls of
+	// other ranks without rank 0 are not in it. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
 	Profile string
 	// Congestion is the TCP congestion control of this rank's connections to other
 	// nodes, present and allowed in the kernel, such as reno; creating the communicator

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"log/slog"
 	"sync"
 	"sync/atomic"
 
@@ -14,9 +15,10 @@ import (
 type world struct {
 	*executor.World
 	open   atomic.Int32
-	quiet  func()    // ends dumps on SIGQUIT; nil without
-	guest  *join.Job // has the security of connections between nodes; nil: of goroutine ranks
-	allocs sync.Map  // unsafe.Pointer of Alloc's memory → func() to free it
+	log    *slog.Logger // for warnings that must not get lost
+	quiet  func()       // ends dumps on SIGQUIT; nil without
+	guest  *join.Job    // has the security of connections between nodes; nil: of goroutine ranks
+	allocs sync.Map     // unsafe.Pointer of Alloc's memory → func() to free it
 
 	tables sync.Mutex    // held to add to the table kept in a file
 	calls  *callCounters // of rank 0; nil: nobody counts them

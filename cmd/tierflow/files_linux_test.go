@@ -2,9 +2,15 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/executor/door"
 )
 
 // A file without end, or a far too large one, is an error of each command that reads one: it says what is
@@ -39,5 +45,50 @@ func TestFilesTooLarge(t *testing.T) {
 		if s.Status == 0 || s.Out != "" || !strings.Contains(s.Errors, want) {
 			t.Errorf("tierflow %s: %+v; want %q", line, s, want)
 		}
+	}
+}
+
+// Standard output that can't be written is an error of each command.
+func TestFullOutput(t *testing.T) {
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	t.Setenv("TIERFLOW_TEST_AGENT", "1") // for run
+	for line, status := range map[string]int{
+		"--help": 1, "--version": 1, "info": 1, "plan bcast --bytes 8 --topo 2": 1, "verify bcast --topo 2": 1, "rules show": 1,
+		"simulate bcast --topo 2": 1, "ps": 1, "completion bash": 1, "run -n 2 -- echo said": 125,
+	} {
+		var errors strings.Builder
+		got := kit.Execute(t.Context(), tierflow(), strings.Fields(line), strings.NewReader(""), full, &errors)
+		if got != status || !strings.Contains(errors.String(), "no space left on device") || strings.Count(errors.String(), "\n") != 1 {
+			t.Errorf("tierflow %s: status %d, want %d: %s", line, got, status, errors.String())
+		}
+	}
+}
+
+// The folder of a user's jobs made by another user is said.
+func TestForeignDoor(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	const uid = 1_054_321
+	folder := door.Folder("")
+	folder = strings.TrimSuffix(folder, "-0") + "-" + strconv.Itoa(uid)
+	if err := os.Mkdir(folder, 0o755); err != nil {
+		t.Skip(err)
+	}
+	defer func() {
+		if err := os.Remove(folder); err != nil {
+			t.Error(err)
+		}
+	}()
+	c := exec.CommandContext(t.Context(), "/proc/self/exe", "ps") // its folders may be closed to that user
+	c.Dir, c.Env = "/", []string{"TIERFLOW_TEST_COMMAND=1"}
+	c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+	out, err := c.CombinedOutput()
+	if c.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), folder+" belongs to another user") || !strings.Contains(string(out), "TIERFLOW_DOOR") {
+		t.Errorf("%v: %s", err, out)
 	}
 }

@@ -162,7 +162,7 @@ func (i *Info) process() (ended, stopped, known bool) {
 // folder if it is empty then.
 func Sweep(root string) {
 	entries, err := os.ReadDir(root)
-	if err != nil {
+	if err != nil || CheckFolder(root) != nil {
 		return
 	}
 	for _, e := range entries {

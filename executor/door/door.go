@@ -108,9 +108,22 @@ func makePrivate(dir string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s is no folder", dir)
 	case !isOwn(info):
-		return fmt.Errorf("%s belongs to another user", dir)
+		return fmt.Errorf("%s %w", dir, ErrForeign)
 	}
 	return nil
+}
+
+// ErrForeign means that the folder for the jobs of this user is another one's: who made it keeps this user's
+// ranks from being asked.
+var ErrForeign = errors.New("belongs to another user")
+
+// CheckFolder returns an error if the folder of this user's jobs is there, and another user's.
+func CheckFolder(root string) error {
+	info, err := os.Lstat(root)
+	if err != nil || isOwn(info) {
+		return nil
+	}
+	return fmt.Errorf("%s %w", root, ErrForeign)
 }
 
 // Open opens the door of a rank, in the folder of all jobs, and answers whoever comes. The
@@ -149,7 +162,9 @@ const enterTries = 100
 func (i *Info) enter(root string, text []byte) (err error) {
 	for range enterTries {
 		if err = i.Prepare(root); err == nil {
-			err = os.WriteFile(i.file("new"), text, 0o600)
+			if err = os.WriteFile(i.file("new"), text, 0o600); err != nil {
+				_ = os.Remove(i.file("new")) // the disk is full, for example
+			}
 		}
 		if !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -15,7 +15,9 @@ func mapFile(path string, n int) (mem []byte, unmap func() error, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err == nil {
 		defer func() { err = errors.Join(err, f.Close()) }()
-		_, err = f.Write(make([]byte, n))
+		if _, err = f.Write(make([]byte, n)); err != nil {
+			_ = os.Remove(path) // half of it is no recording, and would stay for ever
+		}
 	}
 	if err != nil {
 		if p, ok := errors.AsType[*os.PathError](err); ok {

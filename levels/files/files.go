@@ -84,6 +84,29 @@ func Write(name string, data []byte, mode fs.FileMode) error {
 	})
 }
 
+// Output is [Write] of a file that a user names. It follows symbolic links, leaves an older file its mode, and
+// writes into devices and pipes as they are.
+func Output(name string, data []byte, mode fs.FileMode) error {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real // a link stays one
+	}
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return Write(name, data, mode) // there is none; else this says what is wrong
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory; name a file in it", name)
+	case info.Mode().IsRegular():
+		return Write(name, data, info.Mode().Perm())
+	}
+	f, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
 // WriteBy is [Write] of what a function writes.
 func WriteBy(name string, mode fs.FileMode, write func(io.Writer) error) error {
 	f, err := createNew(name, mode)

@@ -22,16 +22,16 @@ func NewRoot(name, short string, subcommands ...*cobra.Command) *cobra.Command {
 }
 
 // Execute runs the command named by args and returns the exit status. It writes an error to
-// stderr.
+// stderr; that stdout can't be written is one.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	out := onScreen(stdout)
+	out := &output{Writer: onScreen(stdout)}
 	root.SetOut(out)
 	root.SetErr(stderr)
 	cmd, err := root.ExecuteContextC(ctx)
-	if s, ok := out.(*screen); ok {
-		s.flush()
+	if failed := out.end(); err == nil {
+		err = failed
 	}
 	if err == nil {
 		return 0

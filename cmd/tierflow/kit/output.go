@@ -1,8 +1,8 @@
 package kit
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,21 +18,7 @@ func WriteOutput(stdout io.Writer, name string, data []byte) error {
 		_, err := stdout.Write(data)
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real // a link stays one
-	}
-	info, err := os.Stat(name)
-	if err == nil && !info.Mode().IsRegular() {
-		if info.IsDir() {
-			return fmt.Errorf("%s is a directory; name a file in it", name)
-		}
-		return os.WriteFile(name, data, 0o666)
-	}
-	mode := os.FileMode(0o666)
-	if err == nil {
-		mode = info.Mode().Perm()
-	}
-	return files.Write(name, data, mode)
+	return files.Output(name, data, 0o666)
 }
 
 // CheckOutput complains if the file of a flag is standard output, taken by the printed numbers,
@@ -57,4 +43,24 @@ func CheckOutput(flag, name string) error {
 		return Usagef("--%s %s: %s is no directory", flag, name, folder)
 	}
 	return nil
+}
+
+// output is a command's standard output. It keeps its first failure: most of what prints doesn't look.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	n, err := o.Writer.Write(p)
+	o.err = cmp.Or(o.err, err)
+	return n, err
+}
+
+// end writes what is left, and returns the first failure.
+func (o *output) end() error {
+	if s, ok := o.Writer.(*screen); ok {
+		o.err = cmp.Or(o.err, s.flush())
+	}
+	return o.err
 }

@@ -42,9 +42,12 @@ func isTerminal(out io.Writer) bool {
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
-// Raw returns the writer below a screen, for bytes as they are: text for programs is never
-// wrapped.
+// Raw returns the writer below a command's output, for bytes as they are: text for programs is never
+// wrapped. The caller looks at errors of writing.
 func Raw(out io.Writer) io.Writer {
+	if o, ok := out.(*output); ok {
+		out = o.Writer
+	}
 	if s, ok := out.(*screen); ok {
 		return s.out
 	}
@@ -68,9 +71,10 @@ func (s *screen) Write(p []byte) (int, error) {
 }
 
 // flush writes a last line without an end.
-func (s *screen) flush() {
-	_, _ = s.out.Write(s.partial) // the command has its error already, if it has one
+func (s *screen) flush() error {
+	_, err := s.out.Write(s.partial)
 	s.partial = nil
+	return err
 }
 
 // deeper indents the rest of a wide line.

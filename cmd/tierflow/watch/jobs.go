@@ -33,6 +33,11 @@ func findJobs(names []string) ([]door.Job, error) {
 		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", doorVariable)
 	}
 	root := door.Folder(setting)
+	if setting == "" { // of a folder that the user names the user knows whose it is
+		if err := door.CheckFolder(root); err != nil {
+			return nil, fmt.Errorf("%w, so ranks of this user can't be asked; remove it, or set %s to another folder, here and for jobs", err, doorVariable)
+		}
+	}
 	all, err := door.Jobs(root)
 	if err != nil || len(names) == 0 {
 		return all, err
