@@ -203,3 +203,26 @@ func TestMarkdownFound(t *testing.T) {
 		t.Errorf(".md files are %q", got)
 	}
 }
+
+// The tests that SECURITY.md names are there.
+func TestSecurityTests(t *testing.T) {
+	const name = "levels/join/SECURITY.md"
+	there, declared := map[string]bool{}, regexp.MustCompile(`(?m)^func (Test[A-Z]\w*)\(`)
+	walkTree(t, func(file string, read func() []byte) {
+		if !strings.HasSuffix(file, "_test.go") {
+			return
+		}
+		for _, found := range declared.FindAllSubmatch(read(), -1) {
+			there[string(found[1])] = true
+		}
+	})
+	named := regexp.MustCompile(`\bTest[A-Z]\w*`).FindAllString(markdown(t)[name], -1)
+	if len(named) < 20 {
+		t.Errorf("%s names %d tests", name, len(named))
+	}
+	for _, test := range named {
+		if !there[test] {
+			t.Errorf("%s names %s, which there is not", name, test)
+		}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -88,12 +89,21 @@ func (c *certificates) load() (*material, error) {
 	switch {
 	case err == nil:
 		c.now = fresh
+		c.warnOfKey(stamps[1])
 	case c.now == nil:
 		return nil, err
 	case c.log != nil:
 		c.log.Warn("certificate files have changed and can't be used; those from before stay", "error", err)
 	}
 	return c.now, nil
+}
+
+// warnOfKey warns of a key that everybody on the host may read.
+func (c *certificates) warnOfKey(key os.FileInfo) {
+	const others = 0o007
+	if c.log != nil && key != nil && runtime.GOOS != "windows" && key.Mode().Perm()&others != 0 {
+		c.log.Warn("every user of this host may use the private key", "file", c.keyFile, "mode", key.Mode().Perm(), "better", "chmod o= FILE")
+	}
 }
 
 func sameFile(a, b os.FileInfo) bool {

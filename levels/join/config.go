@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -205,14 +206,54 @@ func checkSecret(secret string) error {
 	return nil
 }
 
-// addresses returns this host's addresses that c's Interfaces admit, see [ownAddresses].
+// addresses returns this host's addresses that c's Interfaces admit, see [ownAddresses]. Without Interfaces
+// those of loopback are all that a job on one host needs.
 func (c *Config) addresses() ([]netip.Prefix, error) {
 	filters, err := parseFilters(c.Interfaces)
 	if err != nil {
 		return nil, err
 	}
-	return ownAddresses(filters)
+	own, err := ownAddresses(filters)
+	if err != nil || !c.isLocal() {
+		return own, err
+	}
+	return slices.DeleteFunc(own, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }), nil
 }
+
+// isLocal reports whether all ranks are on one host for sure, and nothing else was asked for: rank 0 is met on
+// loopback.
+func (c *Config) isLocal() bool {
+	return len(c.Interfaces) == 0 && c.meetsOnLoopback()
+}
+
+// meetsOnLoopback reports whether nobody on another host can come to the rendezvous.
+func (c *Config) meetsOnLoopback() bool {
+	at := c.Rendezvous
+	if len(at) == 0 && c.Listener != nil {
+		at = []string{c.Listener.Addr().String()}
+	}
+	return len(at) > 0 && !slices.ContainsFunc(at, func(a string) bool {
+		host, _, _ := net.SplitHostPort(a) // checked before
+		ip, _ := netip.ParseAddr(host)
+		return host != "localhost" && !ip.IsLoopback()
+	})
+}
+
+// secretFault is the fault of a secret that others may try; empty: none.
+func (c *Config) secretFault() string {
+	switch {
+	case c.TLS != "" && c.TLS != tlsOff, c.Size == 1, c.meetsOnLoopback():
+		return ""
+	case c.Secret == NoSecret:
+		return "whoever reaches a port of the job can join it"
+	case len(c.Secret) < weakSecret:
+		return fmt.Sprintf("a secret of %d characters can be guessed", len(c.Secret))
+	}
+	return ""
+}
+
+// weakSecret is the length below which a secret is weak.
+const weakSecret = 16
 
 func (c *Config) logger() *slog.Logger {
 	if c.Log == nil {

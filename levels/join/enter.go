@@ -66,6 +66,9 @@ func (j *Job) enter(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
+	if why := cfg.secretFault(); why != "" && j.Rank == 0 {
+		cfg.logger().Warn("the job's secret keeps few out", "why", why, "better", "openssl rand -hex 32, on all ranks")
+	}
 	j.guard = guard
 	self, listeners, err := j.introduce(cfg)
 	if err != nil {
@@ -188,6 +191,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	if j.own, err = cfg.addresses(); err != nil {
 		return nil, nil, err
 	}
+	j.filtered = j.filtered || cfg.isLocal()
 	listeners, offered, err := openListeners(j.own, j.filtered)
 	if err != nil {
 		return nil, nil, err

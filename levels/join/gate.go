@@ -14,16 +14,47 @@ const (
 	handshakeTime = 5 * time.Second        // for the whole handshake, once accepted
 	gateSlots     = 64                     // handshakes at a time
 	provenTime    = 30 * time.Second       // for the rest of it, once the secret is proven: the dialer may be starved
-	gateYield     = 250 * time.Millisecond // an older one gives way when all slots are taken
+	gateYield     = 250 * time.Millisecond // an older one gives way when all slots are taken,
+	leastYield    = 20 * time.Millisecond  // a silent one after less, the more of them there are
 )
+
+// yieldAfter is how long a silent dialer keeps its slot when all are taken, and so many silent ones have given
+// way since they were not: a queue of them goes faster and faster, 4,000 in 2 s. Whoever has said hello keeps
+// it for gateYield: a busy host of many ranks takes its time with their proofs.
+func yieldAfter(dropped int) time.Duration {
+	return max(gateYield*gateSlots/time.Duration(gateSlots+dropped), leastYield)
+}
+
+// giveWay returns the visitor to be dropped now, oldest first, when all slots are taken and so many silent ones
+// have been dropped; -1: none. Then there may be one after wait.
+func giveWay(waiting []*visitor, dropped int, now time.Time) (at int, wait time.Duration) {
+	wait = gateYield
+	for _, silent := range []bool{true, false} {
+		at := slices.IndexFunc(waiting, func(v *visitor) bool { return !v.proven && v.heard != silent })
+		if at < 0 {
+			continue
+		}
+		may := gateYield
+		if silent {
+			may = yieldAfter(dropped)
+		}
+		left := may - now.Sub(waiting[at].since)
+		if left <= 0 {
+			return at, 0
+		}
+		wait = min(wait, left)
+	}
+	return -1, wait
+}
 
 // gate lets authenticated connections in through its listeners, once opened.
 //
 // A stranger costs at most one slot: a goroutine, a descriptor and a buffer of
 // some hundred bytes. When all slots are taken the oldest handshake is dropped
-// once it has had gateYield: idle connections delay an
-// honest rank by a fraction of a second; the kernel's backlog holds the others. A dialer with
-// a proof of the secret is not dropped: it may use the connection already.
+// once it has had the time of [giveWay]: idle connections delay an
+// honest rank by a fraction of a second, a full queue of them in the kernel by 2 s. A dialer with
+// a proof of the secret is not dropped: it may use the connection already. A source that has had wrong
+// secrets waits in its slot for the pause of [refusals].
 type gate struct {
 	key       []byte
 	guard     *guard
@@ -40,6 +71,7 @@ type gate struct {
 	mu      sync.Mutex
 	closed  bool
 	waiting []*visitor    // in the handshake, oldest first
+	dropped int           // silent ones that gave way since half of the slots were free
 	freed   chan struct{} // one token when waiting got shorter
 	running sync.WaitGroup
 }
@@ -48,7 +80,15 @@ type gate struct {
 type visitor struct {
 	conn   net.Conn
 	since  time.Time
-	proven bool // it holds the secret
+	heard  bool          // it has said hello, with TLS with a ticket of the secret
+	proven bool          // it holds the secret
+	gone   chan struct{} // closed when it is dropped
+}
+
+// drop ends the handshake of a visitor that has its slot. The gate's lock is held.
+func (v *visitor) drop() {
+	v.conn.Close()
+	close(v.gone)
 }
 
 // open starts to accept; close waits for its goroutines.
@@ -88,18 +128,21 @@ func (g *gate) enter(c net.Conn) *visitor {
 			return nil
 		}
 		if len(g.waiting) < gateSlots {
-			v := &visitor{conn: c, since: time.Now()}
+			if len(g.waiting) < gateSlots/2 {
+				g.dropped = 0
+			}
+			v := &visitor{conn: c, since: time.Now(), gone: make(chan struct{})}
 			g.waiting = append(g.waiting, v)
 			g.mu.Unlock()
 			return v
 		}
-		wait := gateYield
-		if i := slices.IndexFunc(g.waiting, func(v *visitor) bool { return !v.proven }); i >= 0 {
-			oldest := g.waiting[i]
-			if wait -= time.Since(oldest.since); wait <= 0 {
-				g.waiting = slices.Delete(g.waiting, i, i+1)
-				oldest.conn.Close()
+		i, wait := giveWay(g.waiting, g.dropped, time.Now())
+		if i >= 0 {
+			if !g.waiting[i].heard {
+				g.dropped++
 			}
+			g.waiting[i].drop()
+			g.waiting = slices.Delete(g.waiting, i, i+1)
 		}
 		g.mu.Unlock()
 		if wait > 0 {
@@ -126,6 +169,13 @@ func (g *gate) leave(v *visitor) bool {
 	return i >= 0
 }
 
+// hear notes that the visitor is not silent.
+func (g *gate) hear(v *visitor) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	v.heard = true
+}
+
 // trust keeps the visitor's slot for it, and gives it time.
 func (g *gate) trust(v *visitor) {
 	v.conn.SetDeadline(time.Now().Add(provenTime))
@@ -135,15 +185,17 @@ func (g *gate) trust(v *visitor) {
 }
 
 func (g *gate) receive(v *visitor) {
+	g.slowDown(v)
+	heard := func() { g.hear(v) }
 	err := checkOwner(v.conn)
 	var hello greeting
 	c := v.conn
 	if err == nil {
 		v.conn.SetDeadline(v.since.Add(handshakeTime))
-		c, hello, err = g.guard.receive(v.conn, g.self)
+		c, hello, err = g.guard.receive(v.conn, g.self, heard)
 	}
 	if err == nil {
-		hello, err = welcome(c, g.key, g.self, g.size, func() { g.trust(v) })
+		hello, err = welcome(c, g.key, g.self, g.size, heard, func() { g.trust(v) })
 	}
 	kept := g.leave(v)
 	if err == nil {
@@ -166,6 +218,21 @@ func (g *gate) receive(v *visitor) {
 	}
 }
 
+// slowDown lets a source of wrong secrets wait.
+func (g *gate) slowDown(v *visitor) {
+	if _, local := v.conn.(*net.UnixConn); local {
+		return // of this user, or refused
+	}
+	pause := g.log.pause(source(v.conn))
+	if pause <= 0 {
+		return
+	}
+	select {
+	case <-v.gone:
+	case <-time.After(pause):
+	}
+}
+
 func (g *gate) isClosed() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,13 +249,15 @@ func (g *gate) close() {
 func (g *gate) shut() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.closed = true
 	for _, l := range g.listeners {
 		l.Close()
 	}
 	for _, v := range g.waiting {
-		v.conn.Close()
+		if !g.closed {
+			v.drop()
+		}
 	}
+	g.closed = true
 }
 
 // source names the origin of a connection, without the port: it differs for

@@ -101,9 +101,9 @@ func confirm(c net.Conn) error {
 }
 
 // welcome is the listener's side. The greeting it returns with an error is an
-// unproved claim, zero if there was none. It calls proven before the dialer knows that
-// its proof was right. The caller sets deadlines on c.
-func welcome(c net.Conn, key []byte, self levels.Rank, size int, proven func()) (greeting, error) {
+// unproved claim, zero if there was none. It calls heard after a greeting, and proven before the dialer knows
+// that its proof was right. The caller sets deadlines on c.
+func welcome(c net.Conn, key []byte, self levels.Rank, size int, heard, proven func()) (greeting, error) {
 	var buf [max(greetingLen, proofLen)]byte
 	if _, err := io.ReadFull(c, buf[:greetingLen]); err != nil {
 		return greeting{}, fmt.Errorf("no greeting: %w", err)
@@ -115,6 +115,7 @@ func welcome(c net.Conn, key []byte, self levels.Rank, size int, proven func()) 
 	if err != nil {
 		return g, err
 	}
+	heard()
 	r := reply{version: protocolVersion, verdict: judge(&g, self, size)}
 	rand.Read(r.nonce[:])
 	if _, err := c.Write(r.append(nil)); err != nil {

@@ -212,7 +212,7 @@ func TestHandshakeRefusals(t *testing.T) {
 				}
 				dialed <- err
 			}()
-			g, err := welcome(b, key, 0, 8, func() {})
+			g, err := welcome(b, key, 0, 8, func() {}, func() {})
 			b.Close()
 			if c.want == "" && (err != nil || g != c.g) || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
 				t.Errorf("listener: %v, %+v", err, g)

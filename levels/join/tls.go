@@ -157,12 +157,13 @@ func (g *guard) addRefusal(err error, c net.Conn) error {
 }
 
 // receive makes an accepted connection TLS. The greeting it returns with an error is a
-// claim. The caller sets deadlines, and closes c after an error.
-func (g *guard) receive(c net.Conn, self levels.Rank) (net.Conn, greeting, error) {
+// claim. It calls heard after a hello with a ticket of the secret. The caller sets deadlines, and closes c
+// after an error.
+func (g *guard) receive(c net.Conn, self levels.Rank, heard func()) (net.Conn, greeting, error) {
 	if _, local := c.(*net.UnixConn); g == nil || local {
 		return c, greeting{}, nil
 	}
-	sealed, claim, err := g.receiveSealed(c, self)
+	sealed, claim, err := g.receiveSealed(c, self, heard)
 	if err != nil {
 		g.failed.Add(1)
 		return nil, claim, err
@@ -171,7 +172,7 @@ func (g *guard) receive(c net.Conn, self levels.Rank) (net.Conn, greeting, error
 	return sealed, claim, nil
 }
 
-func (g *guard) receiveSealed(c net.Conn, self levels.Rank) (*seal.Conn, greeting, error) {
+func (g *guard) receiveSealed(c net.Conn, self levels.Rank, heard func()) (*seal.Conn, greeting, error) {
 	var first [1]byte
 	if _, err := c.Read(first[:]); err != nil {
 		return nil, greeting{}, fmt.Errorf("no greeting: %w", err)
@@ -196,6 +197,7 @@ func (g *guard) receiveSealed(c net.Conn, self levels.Rank) (*seal.Conn, greetin
 	cfg.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 		known := false
 		if claim, known, refused = g.admit(hello.SupportedProtos, self); known {
+			heard()
 			return nil, nil // a rank of another kind is told so: there is no common protocol
 		}
 		return nil, refused

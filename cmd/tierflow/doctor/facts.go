@@ -162,6 +162,8 @@ func use(ip net.IP, flags net.Flags, offered, filters []string) string {
 		return ""
 	case len(filters) > 0:
 		return "not offered: TIERFLOW_INTERFACES=" + strings.Join(filters, ",")
+	case !slices.ContainsFunc(offered, func(a string) bool { return !net.ParseIP(a).IsLoopback() }):
+		return "not offered: all ranks are on this host"
 	}
 	return "not offered"
 }

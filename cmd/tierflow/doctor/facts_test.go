@@ -24,6 +24,7 @@ func TestUse(t *testing.T) {
 		{"10.0.0.2", net.FlagUp, nil, nil, ""},
 		{"10.0.0.2", net.FlagUp, offered, []string{"ib0", "ib1"}, "not offered: TIERFLOW_INTERFACES=ib0,ib1"},
 		{"10.0.0.2", net.FlagUp, offered, nil, "not offered"},
+		{"10.0.0.2", net.FlagUp, []string{"127.0.0.1", "::1"}, nil, "not offered: all ranks are on this host"},
 	} {
 		if got := use(net.ParseIP(test.ip), test.flags, test.offered, test.filters); got != test.want {
 			t.Errorf("%s of %v: %q, want %q", test.ip, test.offered, got, test.want)

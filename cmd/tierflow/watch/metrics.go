@@ -8,7 +8,6 @@ import (
 	"net"
 	"net/http"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -101,7 +100,8 @@ func serveMetrics(ctx context.Context, l net.Listener, names []string) error {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(text) // a caller gone since needs no answer
 	})
-	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	c := &crowd{busy: map[net.Conn]bool{}}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: headerTime, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime, ConnState: c.note}
 	defer context.AfterFunc(ctx, func() { _ = s.Close() })()
 	if err := s.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 		return err

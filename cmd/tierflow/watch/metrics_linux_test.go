@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/tierflow/tierflow/executor"
@@ -81,5 +83,45 @@ func TestMetrics(t *testing.T) {
 		if s := tierflow.Run(t, args...); s.Status != 2 {
 			t.Errorf("%q: %+v, want status 2", args, s)
 		}
+	}
+}
+
+// Connections that ask nothing, or nothing more, give way to those that ask.
+func TestMetricsAreBounded(t *testing.T) {
+	doors(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- serveMetrics(ctx, l, nil) }()
+	var kept []net.Conn
+	for i := range 3 * mostConns {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		kept = append(kept, c)
+		if i%2 == 0 {
+			continue // it says nothing
+		}
+		if _, err := io.WriteString(c, "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil || answer.StatusCode != http.StatusOK {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+	}
+	for i, c := range kept[:mostConns] {
+		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) { // returns when the server has closed it
+			t.Errorf("connection %d: %v", i, err)
+		}
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Errorf("the server ends with %v", err)
 	}
 }
