@@ -25,6 +25,8 @@ var arrows = map[string][]string{
 	"levels/strictjson": {},
 	// Reading within bounds, and writing whole or not at all; whoever opens files of users does it so.
 	"levels/files": {},
+	// Text of others, fit for a terminal; whoever reads it makes it so.
+	"levels/printable": {},
 	// Offsets of clocks from times that others have read.
 	"levels/clock": {},
 	// Lists of ranks and processors; join, launch and doctor use it.
@@ -79,9 +81,9 @@ var arrows = map[string][]string{
 
 	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges", "levels/files"},
 	// Times of several machines need their clocks' offsets.
-	"executor/trace":  {"levels", "levels/clock"},
+	"executor/trace":  {"levels", "levels/clock", "levels/printable"},
 	"executor/kernel": {"tasks"},
-	"executor/flight": {},
+	"executor/flight": {"levels/printable"},
 	// Findings from states; ranks that stall ask it, and so do commands.
 	"executor/flight/verdict": {"executor/flight"},
 	// How others ask a rank; the planner opens it, commands knock.
@@ -143,7 +145,7 @@ var arrows = map[string][]string{
 	// What to measure next, from what was measured.
 	"planner/learn": {"tasks", "costs/forest"},
 	// What a program calls, written by planner and read by tune.
-	"planner/profile": {"tasks", "levels/files"},
+	"planner/profile": {"tasks", "levels/files", "levels/printable"},
 	// Which candidate is the fastest, by times that others take.
 	"planner/feedback": {},
 	// It asks each way to choose plans in turn.

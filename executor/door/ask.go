@@ -17,6 +17,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/printable"
 )
 
 // Job is a job with ranks on this machine.
@@ -64,7 +65,7 @@ func Jobs(root string) ([]Job, error) {
 	var all []Job
 	for _, e := range entries {
 		if ranks := readJob(filepath.Join(root, e.Name())); len(ranks) > 0 {
-			all = append(all, Job{e.Name(), ranks})
+			all = append(all, Job{printable.Text(e.Name()), ranks})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Job) int { return a.Ranks[0].Began.Compare(b.Ranks[0].Began) })
@@ -83,6 +84,7 @@ func readJob(dir string) (ranks []Info) {
 		if err != nil || json.Unmarshal(text, &i) != nil || i.Job != filepath.Base(dir) || i.file("json") != name {
 			continue // it has just been removed, or is no file of ours
 		}
+		printable.All(&i)
 		ranks = append(ranks, i)
 	}
 	slices.SortFunc(ranks, func(a, b Info) int { return cmp.Compare(a.Rank, b.Rank) })
@@ -107,6 +109,7 @@ func (i *Info) Ask(ctx context.Context, q Question) (a Answer, err error) {
 	if err = json.NewEncoder(c).Encode(q); err == nil {
 		err = json.NewDecoder(c).Decode(&a)
 	}
+	printable.All(&a.States)
 	if err != nil {
 		return a, fmt.Errorf("rank %d does not answer: %w", i.Rank, cmp.Or(context.Cause(ctx), err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/printable"
 )
 
 // Snapshot is the record of a moment, kept for afterwards by a rank, or by the job's launcher.
@@ -71,6 +72,7 @@ func readSnapshot(name string) (s Snapshot, err error) {
 	if err == nil {
 		err = json.Unmarshal(text, &s)
 	}
+	printable.All(&s)
 	return s, err
 }
 

@@ -6,9 +6,10 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/tierflow/tierflow/levels/printable"
 )
 
 // Recording is a ring as it was read.
@@ -130,12 +131,7 @@ func clean(b []byte) string {
 	for len(b) > 0 && !utf8.Valid(b) && !utf8.RuneStart(b[len(b)-1]) {
 		b = b[:len(b)-1] // a cut rune
 	}
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r == utf8.RuneError {
-			return '?'
-		}
-		return r
-	}, string(bytes.TrimRight(b, "\x00")))
+	return printable.Text(string(bytes.TrimRight(b, "\x00")))
 }
 
 // Unfinished returns the calls without an end.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock"
+	"github.com/tierflow/tierflow/levels/printable"
 )
 
 // Linked is a source that also tells the links between its steps. A compiled program is
@@ -143,12 +144,13 @@ func (f *File) Write(w io.Writer) error {
 }
 
 // ReadFile reads a file of [File.Write]. It believes nothing in it: every index of a
-// returned one is within its list. name begins each error.
+// returned one is within its list, and every text can be printed. name begins each error.
 func ReadFile(name string, data []byte) (*File, error) {
 	f := &File{}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	err := d.Decode(f)
+	printable.All(f)
 	if err == nil && f.Format != format {
 		err = fmt.Errorf("format %d; this program reads %d", f.Format, format)
 	}

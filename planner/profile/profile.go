@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/printable"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -111,6 +112,7 @@ func Read(name string) (*Profile, error) {
 	if err := json.Unmarshal(data, p); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
+	printable.All(p)
 	if p.Version != Version {
 		return nil, fmt.Errorf("%s: tierflow_profile is %d; allowed is %d", name, p.Version, Version)
 	}

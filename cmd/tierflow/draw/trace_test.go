@@ -1,13 +1,17 @@
 package draw
 
 import (
+	"bytes"
 	"encoding/json"
+	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -87,6 +91,34 @@ func TestMergeCalls(t *testing.T) {
 	for _, calls := range []string{"20", "0-0", "100-119"} {
 		if _, err := parseCalls(calls); err != nil {
 			t.Errorf("--calls %s: %v", calls, err)
+		}
+	}
+}
+
+// What traces of others hold moves no cursor and makes no lines.
+func TestMergeReplacesEscapes(t *testing.T) {
+	const evil = "evil\x1b[2J\u009b1A\ncall 99 forged\r"
+	dir := t.TempDir()
+	f := trace.File{
+		Format: 1, Job: evil, Nodes: []string{evil, "b"}, Clock: evil,
+		Programs: []trace.Program{{{Task: evil, Label: evil, Kind: evil, Level: "i", Peer: -1}}},
+		Kinds:    []trace.Kind{{Members: []levels.Rank{0, 1}, Request: evil, Operation: evil, Plan: evil, Passes: 1, Rest: -1}},
+		Calls:    []trace.Call{{End: 1000, Steps: []trace.Step{{0, 0, 10, 900}}}},
+	}
+	var b bytes.Buffer
+	if err := f.Write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "r0.trace"), b.Bytes(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, format := range []string{"text", "perfetto"} {
+		s := tierflow.Run(t, "trace", "--merge", dir, "--format", format, "-o", "-")
+		if s.Status != 0 || !strings.Contains(s.Out+s.Errors, "evil?[2J") {
+			t.Errorf("%+v", s)
+		}
+		if text := s.Out + s.Errors; strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\ncall 99") {
+			t.Errorf("--format %s prints %q", format, text)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/levels/printable"
 )
 
 // NewRoot returns a program of tierflow's, by its name, with subcommands.
@@ -36,7 +38,7 @@ func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.R
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintf(stderr, "%s %v\n", Coloured(stderr, Red, cmd.CommandPath()+":"), err)
+	fmt.Fprintf(stderr, "%s %s\n", Coloured(stderr, Red, cmd.CommandPath()+":"), printable.Lines(err.Error()))
 	if known, ok := errors.AsType[*statusError](err); ok {
 		return known.status
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/printable"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -109,5 +110,5 @@ func MachineText(name string, m *machine.Machine) string {
 	if how == "" {
 		how = "of unknown origin"
 	}
-	return name + ", " + how
+	return printable.Text(name + ", " + how)
 }

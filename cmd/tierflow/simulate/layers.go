@@ -6,6 +6,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/printable"
 	"github.com/tierflow/tierflow/levels/strictjson"
 )
 
@@ -37,7 +38,7 @@ func readNetwork(name string) (n network, err error) {
 	}
 	r.Object("a model", []string{"source", "layers"}, 2, func(key string) {
 		if key == "source" {
-			n.source = r.Text(key)
+			n.source = printable.Text(r.Text(key))
 			return
 		}
 		r.Array(`"layers"`, func() { n.layers = append(n.layers, readLayer(r)) })
@@ -57,6 +58,7 @@ func readLayer(r *strictjson.Reader) (l networkLayer) {
 	if fitted && slices.ContainsFunc(l.tensors, func(n int) bool { return n < 1 }) {
 		r.Complain(line, "layer %q has tensors of %v elements; allowed are 1 or more", l.name, l.tensors)
 	}
+	l.name = printable.Text(l.name)
 	return l
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels/printable"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -44,6 +45,7 @@ func askUsages(ctx context.Context, j door.Job) *usages {
 			a, err := i.Ask(ctx, door.Question{Usage: true})
 			one := &planner.Usage{}
 			if err == nil && json.Unmarshal(a.Usage, one) == nil && i.Rank >= 0 && i.Rank < len(u.ranks) {
+				printable.All(one)
 				u.ranks[i.Rank] = one
 				u.times[i.Rank].ran, u.times[i.Rank].delayed, _ = i.ProcessorTime()
 			}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -220,5 +221,52 @@ func TestDeadJobs(t *testing.T) {
 	}
 	if out := tierflow.Succeeds(t, "ps", "4f"); !strings.Contains(out, "closed") {
 		t.Errorf("rank 1 has no file beside rank 0's:\n%s", out)
+	}
+}
+
+// Names of hosts and programs, and what ranks and files say, move no cursor and make no lines.
+func TestEscapesAreReplaced(t *testing.T) {
+	const evil = "evil\x1b[2J\u009b1A\njob ffffffff\r"
+	doors(t)
+	name := os.Args[0]
+	os.Args[0] = evil
+	defer func() { os.Args[0] = name }()
+	states := stuck(12 * time.Second)
+	states[0].At, states[0].Open[0].What, states[0].Open[0].Waits, states[3].At, states[3].Last = evil, evil, evil, evil, evil
+	usage, err := json.Marshal(planner.Usage{Levels: []string{evil}, Activity: executor.Activity{Sent: []int64{1}, Read: []int64{1}, Calls: []executor.Calls{{Collective: evil, Plan: evil, Count: 1}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := door.Open(os.Getenv(doorVariable), door.Info{Job: "4f2c91aa", Ranks: 4, Nodes: []string{evil, "b", "c", "d"}}, func(q door.Question) door.Answer {
+		if q.Usage {
+			return door.Answer{Usage: usage}
+		}
+		if len(q.Ranks) > 0 {
+			return door.Answer{States: states[1:]}
+		}
+		return door.Answer{States: states[:1]}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	dir := t.TempDir()
+	kept := door.Snapshot{Nodes: []string{evil}, States: states, Found: &verdict.Finding{Class: verdict.Late, Ranks: []int{3}, Nodes: []string{evil}, Text: evil}}
+	if err := kept.Keep(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "r1\x1b.snap"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bad := t.TempDir()
+	if err := os.WriteFile(filepath.Join(bad, "r1\x1b.snap"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"ps"}, {"diagnose", "4f"}, {"diagnose", dir}, {"diagnose", bad}, {"top", "4f", "--once", "--every", "300ms"}} {
+		s := tierflow.Run(t, args...)
+		all := s.Out + s.Errors
+		if strings.ContainsFunc(all, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(all, "\njob ffffffff") || !strings.Contains(all, "?") {
+			t.Errorf("tierflow %q prints %q", args, all)
+		}
 	}
 }
