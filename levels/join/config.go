@@ -207,7 +207,7 @@ func checkSecret(secret string) error {
 }
 
 // addresses returns this host's addresses that c's Interfaces admit, see [ownAddresses]. Without Interfaces
-// those of loopback are all that a job on one host needs.
+// one of loopback is all that a job on one host needs.
 func (c *Config) addresses() ([]netip.Prefix, error) {
 	filters, err := parseFilters(c.Interfaces)
 	if err != nil {
@@ -217,7 +217,12 @@ func (c *Config) addresses() ([]netip.Prefix, error) {
 	if err != nil || !c.isLocal() {
 		return own, err
 	}
-	return slices.DeleteFunc(own, func(p netip.Prefix) bool { return !p.Addr().IsLoopback() }), nil
+	for _, p := range own {
+		if p.Addr().IsLoopback() {
+			return []netip.Prefix{p}, nil
+		}
+	}
+	return own, nil
 }
 
 // isLocal reports whether all ranks are on one host for sure, and nothing else was asked for: rank 0 is met on

@@ -64,8 +64,8 @@ func TestLocalJobsListenOnLoopback(t *testing.T) {
 				t.Errorf("rank %d offers %v", j.Rank, a)
 			}
 		}
-		if ports == 0 {
-			t.Errorf("rank %d listens nowhere", j.Rank)
+		if ports != 1 {
+			t.Errorf("rank %d listens at %d ports", j.Rank, ports)
 		}
 	}
 	elsewhere := Config{Rendezvous: []string{"127.0.0.1:4000", "10.0.0.1:4000"}}

@@ -68,7 +68,7 @@ func TestTuneProfile(t *testing.T) {
 	}
 	tierflow.RefusesAll(t, strings.Join(args, " "), map[string]string{
 		"--profile " + file + " --ops bcast":     "--profile and --ops exclude each other",
-		"--profile nosuch.json":                  "--profile: stat nosuch.json",
+		"--profile nosuch.json":                  "--profile: open nosuch.json",
 		"--break-even":                           "--break-even compares with what a program calls: give --profile FILE",
 		"--profile " + writeProfile(t, calls[3]): "nothing to tune on 4x2: allgather of 32B: on 4x1",
 	})
