@@ -74,15 +74,16 @@ type Config struct {
 	// Site names the site of the node, one of several with slower links between
 	// them than inside. Empty: unknown.
 	Site string
-	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all.
+	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all, or loopback alone
+	// if that is where Rendezvous is: then all ranks are on one host.
 	Interfaces []string
 	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
 	Hello []byte
 
 	// Origin names the source of the configuration.
 	Origin string
-	// Log gets one line per source of refused connections, and one if the NUMA
-	// domain can't be found out. nil: slog.Default().
+	// Log gets one line per source and minute of refused connections, and warnings: of an unknown NUMA
+	// domain, a weak secret, a private key open to others. nil: slog.Default().
 	Log *slog.Logger
 
 	opened  []net.Listener // rank 0's, for the ranks it has invited
