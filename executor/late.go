@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -41,7 +42,7 @@ func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, e
 	late := &LateError{Request: mine.What, For: mine.For, Err: cause}
 	states := c.e.world.states(c.ranks, askReason{c.id, mine.Seq, !mine.Transfer, true}, isOver)
 	named := func(s flight.State) LateRank { return LateRank{c.numberOf(levels.Rank(s.Rank)), s} }
-	for _, s := range flight.Deadlock(states, wire.Tick) {
+	for _, s := range verdict.Circle(states, wire.Tick) {
 		late.Circle = append(late.Circle, named(s))
 	}
 	var unknown []LateRank

@@ -16,7 +16,6 @@ import (
 
 // Bounds of the lists in a state, so it fits into a note.
 const (
-	maxOpen   = 16
 	maxCalled = 64
 	maxPeers  = 64
 )
@@ -41,7 +40,7 @@ func (e *Endpoint) State(comm CommID) flight.State {
 	if len(s.Open) > 0 && s.Open[0].Awaited {
 		s.Doing = flight.Inside
 	}
-	s.Open = s.Open[:min(maxOpen, len(s.Open))]
+	s.Open = s.Open[:min(flight.MaxOpen, len(s.Open))]
 	s.Called = e.comms.listCalled(comm)
 	if e.failed != nil {
 		f := *e.failed

@@ -2,7 +2,6 @@ package flight
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 )
@@ -60,6 +59,9 @@ type Failed struct {
 	Ago time.Duration `json:",omitempty"`
 }
 
+// MaxOpen bounds the calls in [State.Open].
+const MaxOpen = 16
+
 // Open is a collective, or a send or receive, under way.
 type Open struct {
 	Comm     uint64        // communicator's number
@@ -69,6 +71,7 @@ type Open struct {
 	Peers    []int         `json:",omitempty"` // of the world: those that have not come and hold it up; empty: it moves
 	For      time.Duration `json:",omitempty"` // it has stood still for so long; 0: less than a tenth of a second
 	Transfer bool          `json:",omitempty"` // a send or receive
+	Any      bool          `json:",omitempty"` // a receive from any rank: one of Peers is enough; too many: they are not listed
 	Awaited  bool          `json:",omitempty"` // the program waits for it; else it was only started
 }
 
@@ -80,7 +83,7 @@ type Called struct {
 
 // HasCome reports whether the rank has called a collective; known is false if nobody can tell.
 func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
-	if s.Doing != Outside && s.Doing != Inside {
+	if s.Doing != Outside && s.Doing != Inside && s.Doing != Left {
 		return false, false
 	}
 	for _, c := range s.Called {
@@ -88,7 +91,7 @@ func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
 			return int32(seq-c.Calls) < 0, true
 		}
 	}
-	return false, true
+	return false, s.Doing != Left // nothing is kept of a communicator that it has left
 }
 
 // String tells the calls of the rank, for how long it stands in them, and its place: in receive from rank 1, tag 5,
@@ -146,90 +149,3 @@ func (o *Open) String() string {
 }
 
 func tenths(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
-
-// Deadlock returns ranks in a circle, each of which waits for the
-// next; nil if there are none. A rank that may get on in some wait counts as
-// free, so does one that has stood still for less than least.
-func Deadlock(all []State, least time.Duration) []State {
-	stuck := map[int]*State{}
-	for i := range all {
-		if s := &all[i]; s.stands(least) {
-			stuck[s.Rank] = s
-		}
-	}
-	for again := true; again; {
-		again = false
-		for rank, s := range stuck {
-			for i := range s.Open {
-				if s.Open[i].Awaited && s.Open[i].firstIn(stuck) < 0 {
-					delete(stuck, rank)
-					again = true
-					break
-				}
-			}
-		}
-	}
-	for i := range all { // the first in order, so all see the same
-		if stuck[all[i].Rank] != nil {
-			return circle(all[i].Rank, stuck)
-		}
-	}
-	return nil
-}
-
-// stands reports whether the program waits in calls and none of them
-// moves.
-func (s *State) stands(least time.Duration) bool {
-	waits := false
-	for i := range s.Open {
-		if o := &s.Open[i]; o.Awaited {
-			if len(o.Peers) == 0 || o.For < least {
-				return false
-			}
-			waits = true
-		}
-	}
-	return s.Doing == Inside && waits
-}
-
-// firstIn returns the first peer in a set, -1 if none is.
-func (o *Open) firstIn(stuck map[int]*State) int {
-	for _, p := range o.Peers {
-		if stuck[p] != nil {
-			return p
-		}
-	}
-	return -1
-}
-
-// next returns the first stuck peer of a stuck rank.
-func (s *State) next(stuck map[int]*State) int {
-	for i := range s.Open {
-		if s.Open[i].Awaited {
-			return s.Open[i].firstIn(stuck)
-		}
-	}
-	return -1
-}
-
-// circle follows the waits from a rank until one comes again, and cuts off the way there.
-// It begins with its lowest rank.
-func circle(from int, stuck map[int]*State) []State {
-	at, path := map[int]int{}, []State(nil)
-	r := from
-	for ; ; r = stuck[r].next(stuck) {
-		if _, seen := at[r]; seen {
-			break
-		}
-		at[r] = len(path)
-		path = append(path, *stuck[r])
-	}
-	path = path[at[r]:]
-	low := 0
-	for i := range path {
-		if path[i].Rank < path[low].Rank {
-			low = i
-		}
-	}
-	return slices.Concat(path[low:], path[:low])
-}

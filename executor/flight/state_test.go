@@ -13,15 +13,6 @@ import (
 
 const second = time.Second
 
-// waiting is a rank whose program waits in calls, each for some peers.
-func waiting(rank int, peers ...[]int) flight.State {
-	s := flight.State{Rank: rank, Doing: flight.Inside}
-	for _, p := range peers {
-		s.Open = append(s.Open, flight.Open{What: "barrier", Seq: 7, Peers: p, For: 2 * second, Awaited: true})
-	}
-	return s
-}
-
 func TestStateText(t *testing.T) {
 	open := flight.Open{What: "barrier", Seq: 7, For: 1500 * time.Millisecond, Awaited: true}
 	receive := flight.Open{What: "receive from rank 1, tag 5", Transfer: true, Awaited: true}
@@ -63,39 +54,10 @@ func TestHasCome(t *testing.T) {
 			t.Errorf("call %d on %d: %v, %v", c.seq, c.comm, come, known)
 		}
 	}
-	for _, d := range []flight.Doing{flight.Computing, flight.Silent, flight.Stopped, flight.Gone, flight.Left} {
+	for _, d := range []flight.Doing{flight.Computing, flight.Silent, flight.Stopped, flight.Gone} {
 		s.Doing = d
 		if _, known := s.HasCome(1, 4); known {
 			t.Errorf("of a %v rank it is known", d)
-		}
-	}
-}
-
-func TestDeadlock(t *testing.T) {
-	short := waiting(1, []int{2})
-	short.Open[0].For = second / 2
-	started := waiting(2, []int{1})
-	started.Open[0].Awaited = false
-	for name, c := range map[string]struct {
-		all  []flight.State
-		want []int
-	}{
-		"nobody":             {nil, nil},
-		"two":                {[]flight.State{waiting(2, []int{1}), waiting(1, []int{2})}, []int{1, 2}},
-		"three and a tail":   {[]flight.State{waiting(0, []int{3}), waiting(3, []int{2}), waiting(2, []int{5}), waiting(5, []int{3})}, []int{2, 5, 3}},
-		"one free":           {[]flight.State{waiting(1, []int{2}), {Rank: 2, Doing: flight.Outside}}, nil},
-		"a free one of two":  {[]flight.State{waiting(1, []int{2}, []int{4}), waiting(2, []int{1}), {Rank: 4, Doing: flight.Outside}}, nil},
-		"both of two":        {[]flight.State{waiting(1, []int{2}, []int{4}), waiting(2, []int{1}), waiting(4, []int{1})}, []int{1, 2}},
-		"a short wait":       {[]flight.State{short, waiting(2, []int{1})}, nil},
-		"one has no peers":   {[]flight.State{waiting(1, nil), waiting(2, []int{1})}, nil},
-		"one is not awaited": {[]flight.State{waiting(1, []int{2}), started}, nil},
-	} {
-		var got []int
-		for _, s := range flight.Deadlock(c.all, second) {
-			got = append(got, s.Rank)
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s: %s", name, diff)
 		}
 	}
 }

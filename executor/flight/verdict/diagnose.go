@@ -24,6 +24,8 @@ type job struct {
 	Options
 	all   []flight.State // ascending by rank, each rank once
 	by    map[int]*flight.State
+	spots []spot
+	at    map[*flight.Open]int // place of a call among the spots
 	found []Finding
 }
 
@@ -35,6 +37,7 @@ func Diagnose(states []flight.State, o Options) []Finding {
 		o.Least = time.Second
 	}
 	j := newJob(states, o)
+	j.findSpots()
 	j.findFailures()
 	j.findAbsent()
 	j.findMismatch()
@@ -279,7 +282,7 @@ type place struct {
 	seq  uint32
 }
 
-// findMismatch finds different calls under one number: the minority is to blame.
+// findMismatch finds different calls under one number: the minority is to blame, or nobody more than the others.
 func (j *job) findMismatch() {
 	calls := map[place]map[string][]int{}
 	var order []place
@@ -307,7 +310,7 @@ func (j *job) findMismatch() {
 		var parts []string
 		for n, text := range texts {
 			who := calls[at][text]
-			if n > 0 {
+			if n > 0 || len(who) == len(calls[at][texts[1]]) { // without a majority all are named
 				ranks = append(ranks, who...)
 			}
 			parts = append(parts, fmt.Sprintf("%s %s %s", rankText(who), verb(who, "runs", "run"), text))

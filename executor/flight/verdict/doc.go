@@ -6,7 +6,9 @@
 //	}
 //
 // Both sides of a message know the schedule, so a wait names its peers. Diagnose follows the
-// waits from rank to rank, to ranks without a wait: the others stand because of them.
+// waits from rank to rank, to ranks without a wait: the others stand because of them. Who has come to
+// a call and is waited for there is followed through that call, others through what their programs are
+// in. A link is blamed only if nothing else explains the waits.
 //
 //	class         is found if
 //	died          a process has ended, or its connections have
