@@ -84,6 +84,7 @@ type Matter struct {
 	decision  *agree.Decision
 	decidedAt time.Time               // of the decision
 	repeats   map[int][]agree.Message // the last of each kind, by receiver
+	patient   agree.Set               // voters for this rank that have asked again
 	withdrawn bool                    // this rank takes no part any more
 	taken     bool                    // the program knows the decision
 	minority  time.Time               // since then the living may not decide; zero: they may
@@ -229,8 +230,38 @@ func (m *Matter) Hear(from levels.Rank, b []byte) error {
 	if err != nil {
 		return err
 	}
-	m.do(func(a *agree.Machine) []agree.Message { return a.Hear(msg) })
+	again := false
+	m.do(func(a *agree.Machine) []agree.Message {
+		_, again = a.Waits(msg.From)
+		return a.Hear(msg)
+	})
+	if msg.Kind == agree.Vote {
+		m.tellMissing(msg.From, again)
+	}
 	return nil
+}
+
+// mostMissing bounds the missing votes at which all that wait hear of each one that comes.
+const mostMissing = 8
+
+// tellMissing tells a voter for this rank who votes again whose votes are missing, and later, when another one has
+// voted, who is still missing.
+func (m *Matter) tellMissing(voter int, again bool) {
+	v := m.voter
+	v.mu.Lock()
+	told := m.patient
+	if again {
+		m.patient = m.patient.With(voter)
+		told = agree.Of(voter)
+	}
+	var out []agree.Message
+	for _, r := range told.Ranks() {
+		if msg, waits := m.machine.Waits(r); waits && m.isOpen() && (again || msg.Missing.Count() <= mostMissing) {
+			out = append(out, msg)
+		}
+	}
+	v.mu.Unlock()
+	m.send(out)
 }
 
 // do lets the machine do something, sends its messages, and takes the decision if there is one now.

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Append appends a message as it travels among n ranks: kind, sender and receiver, flags, calls, ballot, the two sets, and
+// Append appends a message as it travels among n ranks: kind, sender and receiver, flags, calls, ballot, two or three sets, and
 // the decision if there is one. All numbers are big-endian, all sets have a bit for each rank.
 func (m *Message) Append(b []byte, n int) []byte {
 	flags := byte(0)
@@ -16,6 +16,9 @@ func (m *Message) Append(b []byte, n int) []byte {
 	if m.Value != nil {
 		flags |= flagValue
 	}
+	if m.Missing != nil {
+		flags |= flagMissing
+	}
 	b = append(b, byte(m.Kind), flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(m.From))
 	b = binary.BigEndian.AppendUint32(b, uint32(m.To))
@@ -23,6 +26,9 @@ func (m *Message) Append(b []byte, n int) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(m.Ballot.Root))
 	b = binary.BigEndian.AppendUint32(b, m.Ballot.Count)
 	b = m.Proven.append(m.Lost.append(b, n), n)
+	if m.Missing != nil {
+		b = m.Missing.append(b, n)
+	}
 	if d := m.Value; d != nil {
 		ok := byte(0)
 		if d.OK {
@@ -37,8 +43,9 @@ func (m *Message) Append(b []byte, n int) []byte {
 }
 
 const (
-	flagOK    = 1
-	flagValue = 2
+	flagOK      = 1
+	flagValue   = 2
+	flagMissing = 4
 
 	messageLen  = 2 + 5*4 // without its sets
 	decisionLen = 1 + 8 + 2*4
@@ -69,6 +76,9 @@ func Parse(b []byte, n int) (Message, error) {
 	if flags&flagValue != 0 {
 		want += decisionLen + 3*setLen(n)
 	}
+	if flags&flagMissing != 0 {
+		want += setLen(n)
+	}
 	if len(b) != want {
 		return Message{}, fmt.Errorf("a message of %d bytes; allowed are %d", len(b), want)
 	}
@@ -79,6 +89,9 @@ func Parse(b []byte, n int) (Message, error) {
 	}
 	sets := reader{b[messageLen:], n, nil}
 	m.Lost, m.Proven = sets.next(), sets.next()
+	if flags&flagMissing != 0 {
+		m.Missing = sets.next()
+	}
 	if flags&flagValue != 0 {
 		d := sets.rest
 		m.Value = &Decision{
@@ -119,8 +132,10 @@ func (r *reader) next() Set {
 // check returns why no machine of n ranks sends m.
 func (m *Message) check(n int, flags byte) error {
 	switch {
-	case flags&^(flagOK|flagValue) != 0:
-		return fmt.Errorf("flags %#x; allowed are 0 to %d", flags, flagOK|flagValue)
+	case flags&^(flagOK|flagValue|flagMissing) != 0:
+		return fmt.Errorf("flags %#x; allowed are 0 to %d", flags, flagOK|flagValue|flagMissing)
+	case m.Missing != nil && m.Kind != Start:
+		return fmt.Errorf("a message of kind %d with missing ranks", m.Kind)
 	case m.Kind < Start || m.Kind > Decide:
 		return fmt.Errorf("a message of kind %d; allowed are %d to %d", m.Kind, Start, Decide)
 	case m.From >= n || m.To >= n || m.From == m.To:

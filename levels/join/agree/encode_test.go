@@ -10,6 +10,7 @@ func samples() []Message {
 	d := &Decision{ID: 1<<40 + 7, Members: Of(0, 2, 4), Lost: Of(1, 3), Proven: Of(3), Calls: [2]uint32{9, 12}, OK: true}
 	return []Message{
 		{Kind: Start, From: 0, To: 4, Lost: Of(1, 3), Proven: Of(3)},
+		{Kind: Start, From: 0, To: 4, Lost: Of(1), Missing: Of(2, 3)},
 		{Kind: Vote, From: 2, To: 0, Lost: Of(1), Calls: 11, OK: true},
 		{Kind: Vote, From: 4, To: 2, Lost: Of(0, 1, 3), Proven: Of(0, 1, 3), Ballot: Ballot{0, 2}, Value: d, Calls: 12},
 		{Kind: Propose, From: 0, To: 2, Lost: Of(1, 3), Ballot: Ballot{0, 2}, Value: d},

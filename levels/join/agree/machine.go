@@ -37,6 +37,7 @@ type Machine struct {
 	votedFor    int // the root with this rank's vote; itself: it has told the others; -1: none
 	votedLost   Set // as told then
 	votedProven Set
+	missing     Set // the votes that its root awaits, by its last word; nil: it has said none
 
 	tally     tally
 	count     uint32    // ballots proposed by this rank
@@ -87,11 +88,14 @@ func (m *Machine) Decision() *Decision { return m.decided }
 // Lost returns the ranks counted as lost here, and those of them with a certain end.
 func (m *Machine) Lost() (lost, proven Set) { return m.lost, m.proven }
 
-// Awaited returns the ranks that have yet to answer, as far as this rank knows: the root knows all, another rank only the root.
+// Awaited returns the ranks that have yet to answer, as far as this rank knows: the root knows all, another
+// rank what the root has told it, else only the root.
 func (m *Machine) Awaited() Set {
 	switch root := m.root(); {
 	case m.decided != nil:
 		return nil
+	case root != m.config.Rank && m.missing.Count() > 0:
+		return m.missing
 	case root != m.config.Rank:
 		return Of(root)
 	case m.proposal == nil:
@@ -99,6 +103,15 @@ func (m *Machine) Awaited() Set {
 	default:
 		return m.living().Without(m.accepters)
 	}
+}
+
+// Waits returns the message to a voter for this rank that says whose votes are missing; false: this rank is not
+// its root, has not voted itself, or awaits no votes.
+func (m *Machine) Waits(voter int) (Message, bool) {
+	if !m.began || m.decided != nil || m.root() != m.config.Rank || m.proposal != nil || !m.supporters().Has(voter) {
+		return Message{}, false
+	}
+	return Message{Kind: Start, From: m.config.Rank, To: voter, Lost: m.lost, Proven: m.proven, Missing: m.Awaited()}, true
 }
 
 // Quorate reports whether the ranks not lost here may decide without the others.
@@ -141,6 +154,10 @@ func (m *Machine) take(msg Message) {
 		m.addLost(msg.Proven, true)
 	}
 	switch msg.Kind {
+	case Start:
+		if msg.Missing != nil && msg.From == m.votedFor {
+			m.missing = msg.Missing
+		}
 	case Vote:
 		m.tally.add(msg, m.config)
 	case Propose:
@@ -250,7 +267,7 @@ func (m *Machine) settle() {
 
 // vote votes for a root, and promises to accept nothing from a lower one.
 func (m *Machine) vote(root int) {
-	m.votedFor, m.votedLost, m.votedProven = root, m.lost, m.proven
+	m.votedFor, m.votedLost, m.votedProven, m.missing = root, m.lost, m.proven, nil
 	if b := (Ballot{Root: int32(root)}); m.promised.less(b) {
 		m.promised = b
 	}

@@ -42,6 +42,7 @@ type Message struct {
 	Proven   Set       // of Lost
 	Ballot   Ballot    // of Propose and Accepted; of a Vote with a Value: the ballot of its acceptance
 	Value    *Decision // of Propose and Decide; of a Vote: the value accepted by the sender, or nil
+	Missing  Set       // of a Start: the ranks whose votes the sender still awaits; nil: not said
 	Calls    uint32    // of a Vote: [Machine.Begin]'s
 	OK       bool      // of a Vote: [Machine.Begin]'s
 }
