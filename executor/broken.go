@@ -49,9 +49,14 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		return
 	}
 	c.cause = failure{peer: by, err: err}
-	c.e.world.blame(by, err)
+	m, disagree := errors.AsType[*MismatchError](err)
+	if disagree { // by has only noticed
+		c.e.world.blame(c.oddOne(m), err)
+	} else {
+		c.e.world.blame(by, err)
+	}
 	defer c.noteHeldDepartures()
-	if m, ok := errors.AsType[*MismatchError](err); ok { // by has only noticed
+	if disagree {
 		c.broken = m
 		if m.Comm != c.id {
 			c.broken = fmt.Errorf("on communicator %v: %w", m.Comm, m)

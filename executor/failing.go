@@ -309,7 +309,7 @@ func (f *failure) explainMismatch(find callFinder) {
 		return found
 	}
 	found := look()
-	for end := time.Now().Add(wire.Tick); f.isEven(found) && time.Now().Before(end); found = look() {
+	for end := time.Now().Add(wire.Tick); f.isUndecided(found) && time.Now().Before(end); found = look() {
 		time.Sleep(wire.Tick / 10) // a rank about to come decides which ranks are wrong
 	}
 	theirs := found[c.numberOf(f.peer)]
@@ -331,9 +331,9 @@ func (f *failure) explainMismatch(find callFinder) {
 	f.err, f.peer, f.later = m, c.e.rank, false
 }
 
-// isEven reports whether nobody can say yet which of two ranks is wrong: among the others equally
-// many run the call of either one, and some have not come.
-func (f *failure) isEven(found map[levels.Rank]foundCall) bool {
+// isUndecided reports whether nobody can say yet which of two calls most ranks run: those that have not
+// come may decide otherwise.
+func (f *failure) isUndecided(found map[levels.Rank]foundCall) bool {
 	theirs := f.other
 	if theirs == 0 {
 		theirs = found[f.comm.numberOf(f.peer)].digest
@@ -350,7 +350,7 @@ func (f *failure) isEven(found map[levels.Rank]foundCall) bool {
 			balance--
 		}
 	}
-	return absent > 0 && balance == 0
+	return absent > 0 && absent >= max(balance, -balance)
 }
 
 // admitCall returns the reason why a call can't begin, nil if it can. A context done already ends

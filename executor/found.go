@@ -87,7 +87,12 @@ func (p *pastCalls) find(comm wire.CommID, seq, digest uint32) foundCall {
 
 // tellOthers adds the calls of the other ranks, by their numbers.
 func (e *MismatchError) tellOthers(size int, mine, theirs uint32, found map[levels.Rank]foundCall) {
-	others := map[string][]levels.Rank{}
+	others, same := map[string][]levels.Rank{}, map[uint32][]levels.Rank{}
+	defer func() {
+		same[mine], same[theirs] = append(same[mine], e.With...), append(same[theirs], e.PeerWith...)
+		same[mine], same[theirs] = append(same[mine], e.Rank), append(same[theirs], e.Peer)
+		e.Odd = findOdd(slices.Collect(maps.Values(same)))
+	}()
 	for r := range levels.Rank(size) {
 		f, known := found[r]
 		switch {
@@ -100,6 +105,7 @@ func (e *MismatchError) tellOthers(size int, mine, theirs uint32, found map[leve
 		case f.digest == theirs:
 			e.PeerWith = append(e.PeerWith, r)
 		default:
+			same[f.digest] = append(same[f.digest], r)
 			others[f.call.Request] = append(others[f.call.Request], r)
 		}
 	}
@@ -110,6 +116,17 @@ func (e *MismatchError) tellOthers(size int, mine, theirs uint32, found map[leve
 		}
 		e.Others = append(e.Others, whoRuns(others[request])+" "+request)
 	}
+}
+
+// findOdd returns all ranks but those of the largest group; nil if no group is larger than each other one.
+func findOdd(groups [][]levels.Rank) (odd []levels.Rank) {
+	slices.SortFunc(groups, func(a, b []levels.Rank) int { return len(b) - len(a) })
+	if len(groups) < 2 || len(groups[0]) == len(groups[1]) {
+		return nil
+	}
+	odd = slices.Concat(groups[1:]...)
+	slices.Sort(odd)
+	return odd
 }
 
 // mostOthers bounds the requests of a mismatch besides the two, so that it fits into a note.

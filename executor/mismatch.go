@@ -48,6 +48,9 @@ type MismatchError struct {
 	Others []string `json:",omitempty"`
 	// Absent are the ranks missing in the call, ascending.
 	Absent []levels.Rank `json:",omitempty"`
+	// Odd are the ranks with another request than most others, ascending. None: no request has
+	// more ranks than each other one, or they are not known.
+	Odd []levels.Rank `json:",omitempty"`
 }
 
 // newMismatch compares the calls of two ranks.

@@ -288,3 +288,32 @@ func TestFarAhead(t *testing.T) {
 		return nil
 	})
 }
+
+// The odd one out is blamed, whoever notices the mismatch. Where as many ranks run the one call as the other,
+// nobody is.
+func TestOddOneIsBlamed(t *testing.T) {
+	t.Parallel() // it mostly waits
+	h, plan := parse(t, "1x5", "shape=han,fs=8B,w=2,s=sm,i=adapt/chain")
+	four, _ := parse(t, "2x2", "shape=han,fs=8B,w=2,s=sm,i=adapt/chain")
+	sum := tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}
+	highest := sum
+	highest.Op = tasks.Max
+	for odd := range levels.Rank(6) {
+		on, want, is := h, odd, func(r int) bool { return r == int(odd) }
+		if odd == 5 {
+			on, want, is = four, -1, func(r int) bool { return r < 2 }
+		}
+		var blamed levels.Rank
+		w := newWorld(t, on.Size(), executor.Config{Blame: func(r levels.Rank, _ error) { blamed = r }})
+		errs := disagree(t, []job{{w, on, sum, plan}, {w, on, highest, plan}}, func(r int) int {
+			if is(r) {
+				return 1
+			}
+			return 0
+		})
+		m, _ := errors.AsType[*executor.MismatchError](errs[0])
+		if blamed != want || (want >= 0) != slices.Equal(m.Odd, []levels.Rank{want}) {
+			t.Errorf("rank %d is odd: %d is blamed, odd are %v", odd, blamed, m.Odd)
+		}
+	}
+}

@@ -124,8 +124,8 @@ func (c *Comm) failedAs(by levels.Rank, err error) *flight.Failed {
 	f := &flight.Failed{Rank: int(by), Text: shortenText(c.broken.Error())}
 	if m, ok := errors.AsType[*MismatchError](err); ok {
 		f.Kind = verdict.Mismatch.String()
-		for _, r := range m.fewer() {
-			if m.Comm == c.id { // else the numbers are another communicator's
+		for _, r := range m.blamed() {
+			if m.Comm == c.id && int(r) < len(c.ranks) { // else the numbers are another communicator's
 				f.Ranks = append(f.Ranks, int(c.ranks[r]))
 			}
 		}
@@ -177,14 +177,20 @@ func isSilence(lost error) bool {
 	})
 }
 
-// fewer returns the side of the mismatch with fewer ranks; of one rank against one, both.
-func (e *MismatchError) fewer() []levels.Rank {
-	one, other := append([]levels.Rank{e.Rank}, e.With...), append([]levels.Rank{e.Peer}, e.PeerWith...)
-	if len(one) < len(other) {
-		return one
+// blamed returns the ranks of the communicator to blame for a mismatch: all known ones if none are odd.
+func (e *MismatchError) blamed() []levels.Rank {
+	if len(e.Odd) > 0 {
+		return e.Odd
 	}
-	if len(one) == len(other) && len(one) == 1 {
-		return []levels.Rank{min(e.Rank, e.Peer), max(e.Rank, e.Peer)}
+	all := slices.Concat([]levels.Rank{e.Rank, e.Peer}, e.With, e.PeerWith)
+	slices.Sort(all)
+	return all
+}
+
+// oddOne returns the first odd rank of the world, -1 if there is none.
+func (c *Comm) oddOne(m *MismatchError) levels.Rank {
+	if m.Comm != c.id || len(m.Odd) == 0 || int(m.Odd[0]) >= len(c.ranks) { // another one's numbers say nothing here
+		return -1
 	}
-	return other
+	return c.ranks[m.Odd[0]]
 }

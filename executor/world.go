@@ -39,8 +39,8 @@ type Config struct {
 	// none, and no recording.
 	RecorderEvents int
 	// Blame, if not nil, is told of the first failure that breaks a communicator on this process,
-	// or ends its calls, and its rank of the world. It runs with an engine's lock held: it must not
-	// call back.
+	// or ends its calls, and its rank of the world; -1: ranks disagree, and no one more than the
+	// others is to blame. It runs with an engine's lock held: it must not call back.
 	Blame func(rank levels.Rank, err error)
 	// CallTimeout bounds each call, like a timeout of its context. Calls that needn't wait are
 	// exempt. 0: none.

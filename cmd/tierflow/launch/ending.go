@@ -90,8 +90,28 @@ func (j *job) forward(s os.Signal) {
 			j.endHarder()
 		}
 	default:
+		if slices.Contains(endingSignals, sig) {
+			j.signalled = sig
+		}
 		j.sendAll(frame{Signal: nameOf(sig)})
 	}
+}
+
+// endingSignals are those by which users end jobs.
+var endingSignals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
+
+// interruption is the failure of a job whose ranks were told to end by a forwarded signal; nil: it has failed
+// otherwise.
+func (j *job) interruption() error {
+	const panicked = 2 // the exit status of Go's panics
+	sig := j.first.after
+	if e := j.endings[j.origin()]; sig == 0 || e != nil && !e.ours && e.Signal != int(sig) && (e.Signal != 0 || e.Status == panicked) {
+		return nil
+	}
+	if sig == syscall.SIGINT {
+		return errors.New("interrupted")
+	}
+	return fmt.Errorf("ended by signal: %v", sig)
 }
 
 // checkAgents ends the job when an agent has not answered in time.
@@ -129,12 +149,15 @@ func (j *job) progressText() string {
 	return fmt.Sprintf("ranks %s of %d were running", ranges.Text(running), j.size)
 }
 
-// result returns the first failure. If ranks failed it is that of the rank it began with. The
-// last lines of all ranks have arrived by now.
+// result returns the first failure. If ranks failed it is that of the rank it began with, unless they had been
+// told to end. The last lines of all ranks have arrived by now.
 func (j *job) result() (int, error) {
 	if j.first == nil {
 		return j.status, j.failure
 	}
 	err := j.rankError()
+	if over := j.interruption(); over != nil {
+		return err.Status, over
+	}
 	return err.Status, err
 }

@@ -30,8 +30,9 @@ type RankError struct {
 	First  int      // the first rank to end with a failure, perhaps this one
 	Tail   []string // its last lines of output, at most 10; 30 from a panic on
 
-	how   string // it ended
-	alone bool   // it has ended by itself, and ranks blame nothing else
+	how    string // it ended
+	alone  bool   // it has ended by itself, and ranks blame nothing else
+	nobody bool   // ranks disagree, and Rank is not more to blame than others
 }
 
 // findDeath returns the finding that a rank has died, if a job has failed because of that; nil: it hasn't.
@@ -42,14 +43,15 @@ func findDeath(err error) *verdict.Finding {
 	return nil
 }
 
-// Error names the failed rank and its end, and then shows its last lines.
+// Error names the failed rank and its end, and then shows its last lines. Where nobody in particular is to
+// blame, it says why the job has failed.
 func (e *RankError) Error() string {
+	if e.nobody {
+		return e.Why
+	}
 	text := e.endText()
 	if why, _, _ := strings.Cut(e.Why, "\n"); why != "" {
 		text += ": " + why
-	}
-	if e.First != e.Rank {
-		text += fmt.Sprintf("; rank %d ended first, because of it", e.First)
 	}
 	return text + quoteTail("its last lines", e.Tail)
 }

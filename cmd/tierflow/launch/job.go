@@ -44,7 +44,8 @@ type job struct {
 	force      <-chan time.Time // the next, harder step of ending the job
 	killed     bool
 	interrupts int
-	asked      bool // the ranks, about their calls
+	signalled  syscall.Signal // the last one forwarded that ends programs; 0: none
+	asked      bool           // the ranks, about their calls
 	lobby      lobby
 }
 

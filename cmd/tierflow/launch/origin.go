@@ -20,6 +20,9 @@ type ending struct {
 	*exited
 	conn *conn
 	ours bool // by a signal of the launcher's
+
+	after syscall.Signal // forwarded before it ended; 0: none
+	borne bool           // the job went on without it
 }
 
 // noteEnding notes the end of a rank.
@@ -27,7 +30,8 @@ func (j *job) noteEnding(c *conn, e *exited) {
 	sig := syscall.Signal(e.Signal)
 	ours := sig != 0 && j.failure != nil && (j.killed || nameOf(sig) != "" && sig != syscall.SIGKILL)
 	if j.endings[e.Rank] == nil { // an agent that lies would repeat it
-		j.endings[e.Rank] = &ending{e, c, ours}
+		borne := e.Status != 0 && j.failure == nil && j.bears(1)
+		j.endings[e.Rank] = &ending{exited: e, conn: c, ours: ours, after: j.signalled, borne: borne}
 	}
 	switch {
 	case e.Status != 0 && j.failure == nil && !j.bears(0):
@@ -74,7 +78,10 @@ func (j *job) origin() int {
 	at := j.first.Rank
 	for range j.size { // ranks may blame each other
 		e := j.endings[at]
-		if e == nil || e.Blame == nil || int(e.Blame.Rank) >= j.size {
+		if e == nil || e.Blame == nil || e.Blame.Rank < 0 || int(e.Blame.Rank) >= j.size || e.Signal != 0 && !e.ours {
+			break // who was killed hasn't ended because of what it met before
+		}
+		if next := j.endings[int(e.Blame.Rank)]; next != nil && next.borne {
 			break
 		}
 		at = int(e.Blame.Rank)
@@ -91,7 +98,7 @@ func (j *job) origin() int {
 func (j *job) findCrash() *ending {
 	for _, c := range j.conns {
 		for _, rank := range c.ranks {
-			if e := j.endings[rank]; e != nil && e.Signal != 0 && !e.ours && j.first.Signal == 0 {
+			if e := j.endings[rank]; e != nil && e.Signal != 0 && !e.ours && !e.borne && j.first.Signal == 0 {
 				return e
 			}
 		}
@@ -109,13 +116,16 @@ func (j *job) rankError() *RankError {
 		}
 	}
 	e := j.endings[origin]
-	if blame := j.first.Blame; blame != nil && (e == nil || e.ours || e.Status == 0) {
-		err.Why = blame.Why // its status doesn't say it
+	if blame := j.first.Blame; blame != nil {
+		err.nobody = blame.Rank < 0
+		if e == nil || e.ours || e.Status == 0 || err.nobody {
+			err.Why = blame.Why // its status doesn't say it
+		}
 	}
 	if e == nil || e.ours {
 		return err
 	}
-	if e.Blame != nil {
+	if e.Blame != nil && e.Signal == 0 { // else it met that before, or nothing of it is to be said
 		err.Why = e.Blame.Why
 	}
 	if e.Status != 0 {

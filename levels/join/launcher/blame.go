@@ -14,7 +14,7 @@ const blameVariable = "TIERFLOW_BLAME_FD"
 
 // Blame is the first failure that a rank has met.
 type Blame struct {
-	Rank levels.Rank `json:"rank"` // the failed one: this one, or another
+	Rank levels.Rank `json:"rank"` // the failed one: this one, or another; -1: no one in particular
 	Why  string      `json:"why"`  // without the rank
 }
 
@@ -45,7 +45,7 @@ func ReadBlame(pipe *os.File) *Blame {
 	var said [8 << 10]byte // a line, whatever JSON makes of a byte
 	line, _, whole := strings.Cut(string(said[:readNow(pipe, said[:])]), "\n")
 	var b Blame
-	if !whole || json.Unmarshal([]byte(line), &b) != nil || b.Rank < 0 {
+	if !whole || json.Unmarshal([]byte(line), &b) != nil || b.Rank < -1 {
 		return nil
 	}
 	return &b
