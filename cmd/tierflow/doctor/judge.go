@@ -249,7 +249,7 @@ func (r *report) judgePairs(e *examination, s slowest) {
 func (r *report) judgeLevel(e *examination, l levels.Level, visits []visit, want expected) {
 	stats := summarize(l, visits)
 	r.Levels = append(r.Levels, stats)
-	var slow, off []string
+	var slow, off badPairs
 	for _, v := range visits {
 		crowded := r.crowded[e.all[v.A].Node] || r.crowded[e.all[v.B].Node]
 		name := fmt.Sprintf("r%d-r%d", v.A, v.B)
@@ -257,28 +257,49 @@ func (r *report) judgeLevel(e *examination, l levels.Level, visits []visit, want
 		switch {
 		case crowded && !want.given:
 		case want.Latency > 0 && v.Latency > want.Latency:
-			slow = append(slow, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
+			slow.add(e, v, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
 		case least < payload*want.Rate:
-			slow = append(slow, fmt.Sprintf("%s %s", name, rateText(least)))
+			slow.add(e, v, fmt.Sprintf("%s %s", name, rateText(least)))
 		case len(visits) < leastPeer:
 		case least*farOff < stats.Rate.Median:
-			off = append(off, fmt.Sprintf("%s %s", name, rateText(least)))
+			off.add(e, v, fmt.Sprintf("%s %s", name, rateText(least)))
 		case v.Latency > farOff*stats.Latency.Median:
-			off = append(off, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
+			off.add(e, v, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
 		}
 	}
-	if slow != nil {
-		r.problem("%d of %d pairs of level %s are slower than %s, %v: %s", len(slow), len(visits), l.Name, rateText(want.Rate), want.Latency, some(slow))
+	if slow.texts != nil {
+		r.problem("%d of %d pairs of level %s are slower than %s, %v: %s", len(slow.texts), len(visits), l.Name, rateText(want.Rate), want.Latency, &slow)
 	}
-	if off != nil {
-		r.warning("%d of %d pairs of level %s are %d times slower than the median (%s, %v): %s", len(off), len(visits), l.Name, farOff, rateText(stats.Rate.Median), roundTime(stats.Latency.Median), some(off))
+	if off.texts != nil {
+		r.warning("%d of %d pairs of level %s are %d times slower than the median (%s, %v): %s", len(off.texts), len(visits), l.Name, farOff, rateText(stats.Rate.Median), roundTime(stats.Latency.Median), &off)
 	}
 }
 
-// some joins the first few of a list.
-func some(list []string) string {
+// badPairs are pairs with bad times.
+type badPairs struct {
+	texts  []string
+	shared []string // the nodes of all of them
+}
+
+// add adds a pair.
+func (b *badPairs) add(e *examination, v visit, text string) {
+	nodes := []string{e.all[v.A].Node, e.all[v.B].Node}
+	if b.texts == nil {
+		b.shared = nodes
+	}
+	b.shared = slices.DeleteFunc(b.shared, func(node string) bool { return !slices.Contains(nodes, node) })
+	b.texts = append(b.texts, text)
+}
+
+// String lists the first few pairs. Of several pairs between nodes with one in common it says that node first.
+func (b *badPairs) String() string {
+	list := b.texts
 	if len(list) > mostNamed {
 		list = append(slices.Clip(list[:mostNamed]), "…")
 	}
-	return strings.Join(list, ", ")
+	text := strings.Join(list, ", ")
+	if len(b.texts) > 1 && len(b.shared) == 1 {
+		text = "all are with node " + b.shared[0] + ": " + text
+	}
+	return text
 }

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -52,6 +53,7 @@ func TestFindings(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
+		topology string // empty: 2x2
 		spoil    func(e *examination)
 		want     slowest
 		problems []string // what each has
@@ -76,6 +78,26 @@ func TestFindings(t *testing.T) {
 		"not as told": {
 			want: tight, spoil: func(*examination) {},
 			problems: []string{"4 of 4 pairs of level network are slower than 1.25 GB/s, 10µs"},
+		},
+		"a slow node": {
+			topology: "4x2", problems: []string{"12 of 24 pairs of level network are slower than 50 MB/s, 1ms: all are with node n2: r0-r4 1 MB/s"},
+			spoil: func(e *examination) {
+				for n, v := range e.visits {
+					if (v.A/2 == 2) != (v.B/2 == 2) {
+						e.visits[n].Back = 1e6
+					}
+				}
+			},
+		},
+		"two slow nodes": {
+			topology: "4x1", problems: []string{"5 of 6 pairs of level network are slower than 50 MB/s, 1ms: r0-r1 1 MB/s"},
+			spoil: func(e *examination) {
+				for n, v := range e.visits {
+					if v.A == 1 || v.B == 1 || v.A == 2 || v.B == 2 {
+						e.visits[n].Back = 1e6
+					}
+				}
+			},
 		},
 		"off": {
 			spoil:    func(e *examination) { e.visits[1].Out = 2e8 },
@@ -118,7 +140,7 @@ func TestFindings(t *testing.T) {
 		"untried": {spoil: func(e *examination) { e.all[0].Untried = 2 }, warnings: []string{"2 connections were not tried"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := healthy(t, "2x2")
+			e := healthy(t, cmp.Or(c.topology, "2x2"))
 			c.spoil(e)
 			want := c.want
 			if want == nil {

@@ -100,7 +100,7 @@ func (u *usages) compareSlow(before *usages, nodes []string) (found []verdict.Fi
 	if f := verdict.Bottleneck(left, arrived, nodes, u.areCrowded(before)); f != nil {
 		found = append(found, *f)
 	}
-	f := verdict.Straggler(u.waitTimes(before), u.at.Sub(before.at))
+	f := verdict.Straggler(u.waitTimes(before), u.at.Sub(before.at), nodes)
 	if f == nil {
 		return found, ""
 	}
@@ -178,7 +178,7 @@ func compare(j door.Job, before, now *usages) *frame {
 		}
 		f.Rows = append(f.Rows, w)
 	}
-	f.Found = verdict.Straggler(waited, long)
+	f.Found = verdict.Straggler(waited, long, j.Ranks[0].Nodes)
 	return f
 }
 

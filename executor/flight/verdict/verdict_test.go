@@ -243,10 +243,14 @@ func TestStraggler(t *testing.T) {
 		{[]time.Duration{100 * ms, 1 * ms, 100 * ms, 100 * ms}, ""}, // nobody waits much
 		{[]time.Duration{700 * ms, 20 * ms}, ""},
 		{[]time.Duration{700 * ms, -1, 800 * ms, 750 * ms}, ""},
-		{[]time.Duration{700 * ms, 1 * ms, 2 * ms, 900 * ms, 800 * ms}, "slow rank: ranks 1 and 2 hold up the others, which wait for 70 % of the time; they wait for 0 %"},
+		{[]time.Duration{700 * ms, 1 * ms, 2 * ms, 900 * ms, 800 * ms}, "slow rank: ranks 1 and 2 hold up the others, which wait for 80 % of the time; they wait for 0 %"},
 		{[]time.Duration{700 * ms, 1 * ms, 800 * ms, 2 * ms}, ""}, // half of them: the leaders
+		{ // leaders wait for less than the others, and for more than the slow one
+			[]time.Duration{660 * ms, 850 * ms, 660 * ms, 850 * ms, 660 * ms, 150 * ms, 660 * ms, 850 * ms},
+			"slow rank: rank 5 holds up the others, which wait for 66 % of the time; it waits for 15 %",
+		},
 	} {
-		checkFinding(t, test.waited, Straggler(test.waited, time.Second), test.want)
+		checkFinding(t, test.waited, Straggler(test.waited, time.Second, nil), test.want)
 	}
 }
 
