@@ -6,8 +6,8 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// looksPerClock is the number of idle looks between two looks at the clock, at the context and at
-// stalls, for a driver with [Config.Progress].
+// looksPerClock is the number of idle looks between two looks at the context and at stalls, for a driver
+// with [Config.Progress].
 const looksPerClock = 64
 
 // lendThread calls Config.Progress in place of a sleep: the other library's events would not wake a
@@ -18,10 +18,12 @@ func (e *Endpoint) lendThread(idle int) {
 	e.world.config.Progress()
 	e.sleeper.Yield(idle)
 	e.mu.Lock()
+	if idle == 1 || idle%readEvery == 0 {
+		e.tickIdle(e.flight, idle)
+	}
 	if idle%looksPerClock != 0 {
 		return
 	}
-	e.flight.Tick()
 	e.pause()
 	if now := time.Now(); now.Sub(e.lastLook) >= wire.Tick {
 		e.lastLook = now

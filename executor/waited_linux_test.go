@@ -9,9 +9,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Of ranks one of which is late, the late one waits least.
+// Of ranks one of which is late, the late one waits least, also if waiting ranks let another library go on.
 func TestWaited(t *testing.T) {
-	inBubble(t, 3, executor.Config{}, func(t *testing.T, w *executor.World) {
+	waits(t, executor.Config{})
+	waits(t, executor.Config{Progress: func() { time.Sleep(100 * time.Microsecond) }})
+}
+
+func waits(t *testing.T, config executor.Config) {
+	t.Helper()
+	inBubble(t, 3, config, func(t *testing.T, w *executor.World) {
 		h, p := parse(t, "3", "shape=flat,fs=all,w=1,s=nbc")
 		runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(3, 3)), raws(numbers(3, 3)))
 		done := make(chan error, 3)
