@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/wire"
@@ -242,4 +244,39 @@ func TestAnySourceWhenAllHaveLeft(t *testing.T) {
 	if err := errors.Join(send(t.Context(), alone, 0, 0, 0, nil), own.Wait(t.Context())); err != nil || own.Peer() != 0 {
 		t.Errorf("from itself: %v, rank %d", err, own.Peer())
 	}
+}
+
+// Ranks that all wait for a message from any rank are seen, reported and found to wait for each other.
+func TestAnySourceIsSeen(t *testing.T) {
+	var log lines
+	inBubble(t, 3, executor.Config{StallAfter: time.Second, Stalls: log.logger()}, func(t *testing.T, w *executor.World) {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		for _, err := range ranks(t, w, func(_ context.Context, r int) error {
+			_, err := recvAny(ctx, w, r, 7, nil)
+			return err
+		}) {
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("%v", err)
+			}
+		}
+		waits := make(chan error, 1)
+		again, stop := context.WithCancel(context.Background())
+		go func() {
+			_, err := recvAny(again, w, 1, 8, nil)
+			waits <- err
+		}()
+		time.Sleep(time.Second)
+		s := w.States([]levels.Rank{1})[0]
+		stop()
+		<-waits
+		if got, want := s.String(), "in receive from any rank, tag 8, for "; !strings.HasPrefix(got, want) || !s.Open[0].Any || !slices.Equal(s.Open[0].Peers, []int{0, 2}) {
+			t.Errorf("%s, %+v; want %s", got, s.Open, want)
+		}
+		for _, want := range []string{`receive from any rank, tag 7`, "missing=any", "deadlock: rank 0 is in receive from any rank, tag 7"} {
+			if text := log.text(); !strings.Contains(text, want) {
+				t.Errorf("reported %q, want %q", text, want)
+			}
+		}
+	})
 }

@@ -161,7 +161,9 @@ func (e *Endpoint) lookAtTransfers(now time.Time) {
 		}
 		t.reports = min(t.reports+1, maxReports)
 		missing, waits := "none", "bytes on their way"
-		if !moves {
+		if t.peer == anyRank {
+			missing, waits = "any", awaitedBy[way]
+		} else if !moves {
 			missing, waits = fmt.Sprintf("r%d", t.comm.numberOf(t.peer)), awaitedBy[way]
 		}
 		e.noteStall(t.comm, t.name(way), waits, long, missing)

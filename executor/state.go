@@ -96,10 +96,26 @@ func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 	if t.since != 0 {
 		o.For = stoodStill(time.Duration(t.comm.e.world.config.stallTime(now) - t.since))
 	}
-	if !moves {
+	switch {
+	case t.peer == anyRank:
+		o.Any, o.Peers = true, t.comm.otherRanks(maxPeers)
+	case !moves:
 		o.Peers = []int{int(t.peer)}
 	}
 	return o
+}
+
+// otherRanks returns the other ranks of the communicator, by their numbers in the world; nil if they are too many.
+func (c *Comm) otherRanks(most int) (others []int) {
+	if len(c.ranks)-1 > most {
+		return nil
+	}
+	for _, r := range c.ranks {
+		if r != c.e.rank {
+			others = append(others, int(r))
+		}
+	}
+	return others
 }
 
 // listCalled returns the rank's number of calls on each communicator, that of first at the top.

@@ -98,11 +98,6 @@ func (e *Endpoint) listWaiting() []string {
 	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, _ bool) {
 		all = append(all, fmt.Sprintf("rank %d, %s", t.comm.me, t.name(way)))
 	})
-	for _, c := range e.comms {
-		for t := range c.anyRecvs.all() {
-			all = append(all, fmt.Sprintf("rank %d, receive from any rank, tag %d", c.me, (*t).tag))
-		}
-	}
 	slices.Sort(all)
 	return all
 }
@@ -123,6 +118,9 @@ func (t commTable) eachTransfer(p *puts, f func(t *Transfer, way string, moves b
 		for t := range c.recvs.all() {
 			f(*t, recvWay, false)
 		}
+		for t := range c.anyRecvs.all() {
+			f(*t, recvWay, false)
+		}
 		for _, t := range c.movingRecvs {
 			f(t, recvWay, true)
 		}
@@ -139,6 +137,9 @@ var awaitedBy = map[string]string{sendWay: "a receive", recvWay: "a message"}
 
 // name describes the transfer: receive from rank 1, tag 5.
 func (t *Transfer) name(way string) string {
+	if t.peer == anyRank {
+		return fmt.Sprintf("receive from any rank, tag %d", t.tag)
+	}
 	to := t.comm.numberOf(t.peer)
 	if way == sendWay {
 		return fmt.Sprintf("send %d bytes to rank %d, tag %d", len(t.buf), to, t.tag)

@@ -81,7 +81,11 @@ func (l line) text() string {
 		of += " on comm " + CommName(e.Comm)
 	}
 	if e.Kind == Waiting && e.Message == tagged {
-		return fmt.Sprintf("%v\tfor rank %d\ttag %d, %d bytes\t", e.Kind, e.Peer, e.Edge, e.Bytes)
+		from := fmt.Sprintf("rank %d", e.Peer)
+		if e.Peer < 0 {
+			from = "any rank"
+		}
+		return fmt.Sprintf("%v\tfor %s\ttag %d, %d bytes\t", e.Kind, from, e.Edge, e.Bytes)
 	}
 	switch e.Kind {
 	case RunBegin, RunEnd, RunFail:

@@ -105,7 +105,9 @@ func columns(s *flight.State) (in, waits, since string) {
 		if len(calls) > 1 {
 			continue
 		}
-		if len(o.Peers) > 0 {
+		if o.Any {
+			waits = "any"
+		} else if len(o.Peers) > 0 {
 			waits = strings.ReplaceAll(strings.Trim(fmt.Sprint(o.Peers), "[]"), " ", ",")
 		}
 		if o.For > 0 {

@@ -196,7 +196,7 @@ func (j *job) lastKnot() (ranks []int, call *flight.Open) {
 // waitedFor is how long others have waited for a rank.
 func (j *job) waitedFor(rank int) (long time.Duration) {
 	for i := range j.spots {
-		if w := &j.spots[i]; w.call.Awaited && slices.Contains(w.call.Peers, rank) {
+		if w := &j.spots[i]; w.call.Awaited && !w.call.Any && slices.Contains(w.call.Peers, rank) {
 			long = max(long, w.call.For)
 		}
 	}
