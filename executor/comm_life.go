@@ -182,7 +182,7 @@ func (c *Comm) endBeforeLeaving() (err error) {
 		}
 	}
 	if c.broken == nil && !c.hasLeft && c.isBusy() {
-		err = fmt.Errorf("closed during a call: %w", ErrClosed)
+		err = closedError("closed during %s", c.describeOpen())
 		e.mu.Unlock()
 		e.world.failComm(c, e.rank, err)
 		e.mu.Lock()

@@ -62,7 +62,7 @@ func (c *Comm) noteDeparture(d departure) {
 		for _, r := range c.e.runs {
 			c.failIfLeft(r)
 		}
-		c.endTransfersWith(d.rank, c.failure(d.rank, ErrClosed))
+		c.endTransfersWith(d.rank, c.failure(d.rank, errHasClosed))
 	}
 	c.markAway(d.rank)
 	if err := c.whyForsaken(); err != nil && c.broken == nil {
@@ -77,7 +77,7 @@ func (c *Comm) noteDeparture(d departure) {
 // the old one. This member left before it knew the decision, and never makes the new one.
 func (c *Comm) blameStranded(d departure) {
 	if !d.onward && !d.fromAll && c.broken == nil && c.isPresent(d.rank) {
-		c.blameRank(d.rank, fmt.Errorf("left while the others agreed to go on with it: %w", ErrClosed))
+		c.blameRank(d.rank, closedError("has closed while the others agreed to go on with it"))
 	}
 }
 
@@ -115,7 +115,7 @@ func (m *membership) outsiders() []levels.Rank {
 func (c *Comm) failIfLeft(r *Run) {
 	for _, d := range c.departures {
 		if r.comm == c && !d.fromAll && int32(r.seq-d.seq) >= 0 {
-			err := fmt.Errorf("left before call %d: %w", r.seq, ErrClosed)
+			err := closedError("has closed, it won't come to %s #%d", r.b.Request, r.seq)
 			c.e.failing = append(c.e.failing, failure{comm: c, peer: d.rank, err: err, seq: d.seq, later: true})
 			return
 		}
@@ -124,15 +124,15 @@ func (c *Comm) failIfLeft(r *Run) {
 
 // endTransfersWith ends the transfers with a rank of the world.
 func (m *mail) endTransfersWith(rank levels.Rank, err error) {
-	lost := func(t *Transfer) bool {
+	lost := func(t *Transfer, way string) bool {
 		if t.peer != rank {
 			return false
 		}
-		t.end(err)
+		t.end(fmt.Errorf("%s: %w", t.name(way), err))
 		return true
 	}
-	maps.DeleteFunc(m.sends, func(_ ticket, t *Transfer) bool { return lost(t) })
-	m.recvs.drop(lost)
+	maps.DeleteFunc(m.sends, func(_ ticket, t *Transfer) bool { return lost(t, sendWay) })
+	m.recvs.drop(func(t *Transfer) bool { return lost(t, recvWay) })
 }
 
 // whyForsaken returns an error if there were other ranks and all have left.
@@ -148,6 +148,28 @@ func (m *membership) whyForsaken() error {
 func (c *Comm) forgetIfLeft() {
 	if c.hasLeft && c.id != 0 && c.departed.count()+1 == len(c.ranks) && !c.isBusy() && !c.e.world.isRetained(c.id) {
 		delete(c.e.comms, c.id)
+	}
+}
+
+// describeOpen names a call on its way, and says how many more there are. The lock is held.
+func (c *Comm) describeOpen() string {
+	var open []string
+	for _, r := range c.runs {
+		open = append(open, fmt.Sprintf("%s #%d", r.b.Request, r.seq))
+	}
+	commTable{c.id: c}.eachTransfer(&c.e.puts, func(t *Transfer, way string, _ bool) {
+		if t.comm == c {
+			open = append(open, t.name(way))
+		}
+	})
+	slices.Sort(open)
+	switch n := len(open); n {
+	case 0:
+		return "a call"
+	case 1:
+		return open[0]
+	default:
+		return fmt.Sprintf("%s and %d more", open[0], n-1)
 	}
 }
 

@@ -81,17 +81,25 @@ func sentinelNames(err error) (names []string) {
 	return names
 }
 
-// toldError is an error of another process.
+// toldError is an error of another process, or one with a text of its own.
 type toldError struct {
 	text  string
 	wraps []error
 }
 
-// Error returns the other process's text.
+// Error returns the text.
 func (e *toldError) Error() string { return e.text }
 
-// Unwrap returns the sentinels wrapped by the error there.
+// Unwrap returns the sentinels that it wraps.
 func (e *toldError) Unwrap() []error { return e.wraps }
+
+// closedError says how a rank has closed; it wraps [ErrClosed].
+func closedError(format string, args ...any) error {
+	return &toldError{fmt.Sprintf(format, args...), []error{ErrClosed}}
+}
+
+// errHasClosed: the other end of a transfer has closed the communicator.
+var errHasClosed = closedError("has closed")
 
 // PeerError names the rank with the failure that ended a run here.
 type PeerError struct {
@@ -107,8 +115,8 @@ func LostRank(rank levels.Rank, err error) *PeerError {
 
 // Error names the rank and its error.
 func (e *PeerError) Error() string {
-	if errors.Is(e.Err, ErrUnwound) {
-		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …
+	if errors.Is(e.Err, ErrUnwound) || errors.Is(e.Err, ErrClosed) {
+		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …, or has closed: it has not failed
 	}
 	if _, late := e.Err.(*LateError); late { // it names the rank, and this one has not failed
 		return e.Err.Error()

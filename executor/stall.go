@@ -96,7 +96,7 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 			if now.Sub(d.since) < lateGoodbye {
 				continue
 			}
-			c.blameRank(d.rank, fmt.Errorf("has left without ever making the communicator: %w", ErrClosed))
+			c.blameRank(d.rank, closedError("has closed without ever making the communicator"))
 			return
 		}
 	}
@@ -105,7 +105,7 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 		for _, d := range c.departures {
 			if !told && d.rank == peer && (d.fromAll || int32(r.seq-d.seq) < 0) {
 				told = true
-				err := fmt.Errorf("has left and is waited for in call %d, %s: %w", r.seq, r.prog.Label(s), ErrClosed)
+				err := closedError("has closed, and is waited for in %s #%d, %s", r.b.Request, r.seq, r.prog.Label(s))
 				c.e.failing = append(c.e.failing, failure{comm: c, peer: peer, err: err, seq: r.seq, mine: r.call, digest: r.digest})
 			}
 		}

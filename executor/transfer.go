@@ -178,7 +178,7 @@ func (c *Comm) whyUnreachable(peer levels.Rank) error {
 		return err
 	}
 	if !c.isPresent(peer) {
-		return c.failure(peer, ErrClosed)
+		return c.failure(peer, errHasClosed)
 	}
 	return nil
 }

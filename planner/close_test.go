@@ -31,8 +31,8 @@ func TestCloseWhileUnwound(t *testing.T) {
 			defer func() { _ = recover() }()
 			defer func() { _ = recover(); func() { func() { defer c.Close() }() }() }()
 			panic("boom")
-		}, "rank 1 failed: left before call 0: closed"},
-		"nothing": {func(c *planner.Comm) { defer c.Close() }, "rank 1 failed: left before call 0: closed"},
+		}, "rank 1 has closed, it won't come to barrier #0"},
+		"nothing": {func(c *planner.Comm) { defer c.Close() }, "rank 1 has closed, it won't come to barrier #0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -50,7 +50,7 @@ func TestCloseWhileUnwound(t *testing.T) {
 					return err
 				})
 				for r, err := range errs {
-					unwound := strings.HasPrefix(test.want, "rank 1 failed") != errors.Is(err, planner.ErrUnwound)
+					unwound := strings.HasPrefix(test.want, "rank 1 has closed") != errors.Is(err, planner.ErrUnwound)
 					if r != 1 && (err == nil || !strings.Contains(err.Error(), test.want) || !unwound) {
 						t.Errorf("rank %d: %v, want %q", r, err, test.want)
 					}

@@ -256,7 +256,7 @@ func (e *edge) loss() error {
 	case e.goodbye:
 		return nil
 	case errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated):
-		return fmt.Errorf("%w: its control connection ended", ErrLost)
+		return fmt.Errorf("%w: its process ended without Close", ErrLost)
 	default:
 		return fmt.Errorf("%w: %w", ErrLost, e.cause)
 	}

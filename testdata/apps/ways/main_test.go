@@ -25,7 +25,7 @@ type told struct {
 
 // leaves is what others say of a rank that has ended in order. They may name a third rank,
 // gone because of the first. Only the launcher follows that to the origin.
-const leaves = "left before call"
+const leaves = "has closed, it won't come to "
 
 var failures = map[string]told{
 	"panic":  {own: "boom", others: "rank 1 panicked: boom", launcher: "rank 1 on", ranks: "rank 1 panicked: boom"},
@@ -34,7 +34,7 @@ var failures = map[string]told{
 	"exit":   {others: "rank 1 failed", launcher: "rank 1 on localhost: exit status 3"},
 	"goexit": {others: "rank 1", launcher: "rank 1 on", ranks: "rank 1 ended its goroutine"},
 	"kill":   {others: "rank 1 failed: was lost", launcher: "rank 1 on localhost: ended by signal: killed"},
-	"close":  {own: "closed", others: leaves, launcher: "rank 1", ranks: "rank 1 failed: "}, // it left before call 1, or its call failed
+	"close":  {own: "closed", others: leaves, launcher: "rank 1", ranks: "rank 1 "}, // it won't come to call 1, or its call failed
 
 	"late":    {others: "rank 1", launcher: "rank 1", ranks: "rank 1"},
 	"stuck":   {own: "the disk is full", others: "missing=r1", launcher: "the disk is full", ranks: "the disk is full"},
