@@ -158,7 +158,7 @@ func (d doom) isTold(t *testing.T, output string) bool {
 		told = told && strings.Contains(output, "origin_linux_test.go:")
 	}
 	for _, blame := range regexp.MustCompile(`rank \d+ (failed|panicked|ended|has closed).*`).FindAllString(output, -1) {
-		told = told && (regexp.MustCompile(d.hear).MatchString(blame))
+		told = told && regexp.MustCompile(d.hear).MatchString(blame)
 	}
 	return told
 }
