@@ -48,7 +48,8 @@ type pace struct {
 // Bottleneck returns the node, or the two nodes, of ways with less than half of the other ways' rate,
 // while the job waits for them. left is as senders counted it, and arrived as receivers did. Receivers
 // know of short messages too; by them less than a quarter counts. If the ranks are crowded, and wait
-// longer for processors than they run, less than a tenth counts. nodes has the name of each rank's node.
+// longer for processors than they run, less than a tenth counts. Otherwise a node is blamed if its busy ways are
+// that much slower than all ways that don't touch it. nodes has the name of each rank's node.
 // nil: there is none, or too little has passed to tell.
 func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	part, burst := slowPart, slowBurst
@@ -58,7 +59,44 @@ func Bottleneck(left, arrived []Flow, nodes []string, crowded bool) *Finding {
 	if f := findSlowWays(left, nodes, part, muchWait); f != nil {
 		return f
 	}
-	return findSlowWays(arrived, nodes, burst, burstWait)
+	if f := findSlowWays(arrived, nodes, burst, burstWait); f != nil {
+		return f
+	}
+	return findSlowNode(left, nodes, burst)
+}
+
+// fewestWays that don't touch a node are needed to blame it for its own ways.
+const fewestWays = 2
+
+// findSlowNode finds a node that all slow ways touch: those of which a sender always had more to send, with less
+// than a part of the rate of each way that doesn't touch the node. The node's other ways may have any rate: behind
+// much that goes the other way even little takes long, and bursts look fast.
+func findSlowNode(flows []Flow, nodes []string, part float64) (found *Finding) {
+	all := paces(flows, nodes)
+	for _, node := range slices.Compact(slices.Sorted(slices.Values(nodes))) {
+		var slow, others []pace
+		for _, p := range all {
+			if p.from != node && p.to != node {
+				others = append(others, p)
+			} else if p.full && p.busy >= muchWait {
+				slow = append(slow, p)
+			}
+		}
+		if len(slow) == 0 || len(others) < fewestWays {
+			continue
+		}
+		least := others[0].rate // they are sorted
+		slow = slices.DeleteFunc(slow, func(p pace) bool { return p.rate >= part*least })
+		if len(slow) == 0 {
+			continue
+		}
+		if found != nil {
+			return nil // as well another node's
+		}
+		fastest := slices.MaxFunc(others, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
+		found = slowNetwork([]string{node}, slow[len(slow)-1].rate, fastest, nodes)
+	}
+	return found
 }
 
 // findSlowWays finds ways with less than a part of the others' rate, busy for some share of
@@ -116,12 +154,17 @@ func blameWays(slow []pace, others, busy float64, nodes []string) *Finding {
 	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= busy }) {
 		return nil
 	}
+	return slowNetwork(named, slow[len(slow)-1].rate, others, nodes)
+}
+
+// slowNetwork is the finding that the network of a node, or from one node to another, is slow.
+func slowNetwork(named []string, rate, others float64, nodes []string) *Finding {
 	text := "the network of " + named[0]
 	if len(named) > 1 {
 		text = "the network from " + named[0] + " to " + named[1]
 	}
 	f := &Finding{Class: SlowLink, Nodes: named}
-	f.Text = fmt.Sprintf("%s carries %s, others up to %s", text, rateText(slow[len(slow)-1].rate), rateText(others))
+	f.Text = fmt.Sprintf("%s carries %s, others up to %s", text, rateText(rate), rateText(others))
 	for r, node := range nodes {
 		if slices.Contains(named, node) {
 			f.Ranks = append(f.Ranks, r)

@@ -313,3 +313,33 @@ func TestBottleneckOfBursts(t *testing.T) {
 		}
 	}
 }
+
+// Beside a way that carries much all day, little that goes the other way takes long, and bursts towards the node look
+// fast: the ways of other nodes tell. The rates are of a ring of four nodes, one with a tenth of the others' network.
+func TestBottleneckOfANode(t *testing.T) {
+	nodes := []string{"a", "a", "b", "b", "c", "c", "d", "d"}
+	ring := func(full bool, rate float64) []Flow {
+		return []Flow{
+			{0, 2, 1450e6, 110e6, false, 0.11},
+			{0, 6, 174e6, 0.1e6, false, 0.22},
+			{2, 0, 145e6, 0.1e6, false, 0.19},
+			{2, 4, 81e6, 13e6, false, 0.89},
+			{4, 2, 0.4e6, 0.03e6, false, 0.71},
+			{4, 6, rate, rate, full, 1},
+			{6, 0, 2170e6, 200e6, false, 0.06},
+			{6, 4, 181e6, 0.03e6, false, 0.68},
+		}
+	}
+	for _, test := range []struct {
+		name string
+		left []Flow
+		want string
+	}{
+		{"a slow node", ring(true, 11.5e6), "slow link: the network of c carries 11.5 MB/s, others up to 200 MB/s"},
+		{"there is little to send", ring(false, 11.5e6), ""},
+		{"not so slow", ring(true, 20e6), ""},
+		{"few others", ring(true, 11.5e6)[3:6], ""},
+	} {
+		checkFinding(t, test.name, Bottleneck(test.left, nil, nodes, true), test.want)
+	}
+}
