@@ -7,7 +7,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -71,21 +74,67 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. An address in use
-// is no error: another agent on this machine shows the same. Each request looks for jobs in the
-// folder of TIERFLOW_DOOR.
+// ServeMetrics serves the metrics of all jobs of this user here until ctx ends. Each request looks for jobs in the
+// folder of TIERFLOW_DOOR. While another agent of this user does the same at the address it waits, to take its
+// place. If anybody else has the address it is an error that says who.
 func ServeMetrics(ctx context.Context, address string) error {
-	l, err := net.Listen("tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil
+	for {
+		l, err := net.Listen("tcp", address)
+		if err == nil {
+			err = serveMetrics(ctx, l, nil)
+		} else if errors.Is(err, syscall.EADDRINUSE) {
+			err = whoServes(ctx, address)
+		}
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("metrics: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(againTime):
+		}
 	}
+}
+
+const (
+	// againTime is the time between two looks whether an address has become free.
+	againTime = time.Second
+	// whoTime is how long the server at a taken address may take to say who it is.
+	whoTime = 2 * time.Second
+)
+
+// userHeader is the header by which a server of metrics says whose jobs it shows: the user's number.
+const userHeader = "Tierflow-User"
+
+// whoServes returns nil if the server at an address shows the jobs of this user, or is just ending, and else an
+// error that says who is there.
+func whoServes(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, whoTime)
+	defer cancel()
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return fmt.Errorf("metrics: %w", err)
+		return err
 	}
-	if err := serveMetrics(ctx, l, nil); err != nil && ctx.Err() == nil {
-		return fmt.Errorf("metrics: %w", err)
+	if ip := net.ParseIP(host); host == "" || ip.IsUnspecified() {
+		host = "localhost"
 	}
-	return nil
+	r, err := http.NewRequestWithContext(ctx, http.MethodHead, "http://"+net.JoinHostPort(host, port)+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	user := ""
+	answer, err := http.DefaultClient.Do(r)
+	if err == nil {
+		answer.Body.Close()
+		user = answer.Header.Get(userHeader)
+	}
+	switch own := strconv.Itoa(os.Getuid()); {
+	case errors.Is(err, syscall.ECONNREFUSED), user == own:
+		return nil
+	case user != "":
+		return fmt.Errorf("%s is taken: tierflow serves metrics there for jobs of user %.20q, and none of user %s; give another address", address, user, own)
+	}
+	return fmt.Errorf("%s is taken by another program, and no metrics are served; give another address", address)
 }
 
 // serveMetrics serves metrics until ctx ends.
@@ -97,6 +146,7 @@ func serveMetrics(ctx context.Context, l net.Listener, names []string) error {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
+		w.Header().Set(userHeader, strconv.Itoa(os.Getuid()))
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 		_, _ = w.Write(text) // a caller gone since needs no answer
 	})

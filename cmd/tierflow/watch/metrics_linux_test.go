@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -69,9 +70,12 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v, status %d, %s", err, answer.StatusCode, page)
 	}
 	answer.Body.Close()
-	if err := ServeMetrics(t.Context(), l.Addr().String()); err != nil {
-		t.Errorf("somebody serves there already: %v", err)
+	if err := whoServes(t.Context(), l.Addr().String()); err != nil {
+		t.Errorf("this user serves there already: %v", err)
 	}
+	waiting, giveUp := context.WithCancel(t.Context())
+	next := make(chan error, 1)
+	go func() { next <- ServeMetrics(waiting, l.Addr().String()) }()
 	if err := ServeMetrics(t.Context(), "nowhere"); err == nil {
 		t.Error("an address without a port is taken")
 	}
@@ -83,6 +87,39 @@ func TestMetrics(t *testing.T) {
 		if s := tierflow.Run(t, args...); s.Status != 2 {
 			t.Errorf("%q: %+v, want status 2", args, s)
 		}
+	}
+	for { // the next one takes the place of the one that has ended
+		answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
+		if err == nil {
+			answer.Body.Close()
+			break
+		}
+		if t.Context().Err() != nil {
+			t.Fatal(err)
+		}
+	}
+	giveUp()
+	if err := <-next; err != nil {
+		t.Errorf("the next server ends with %v", err)
+	}
+}
+
+// A port that others have is said, with who has it.
+func TestMetricsPortTaken(t *testing.T) {
+	for want, user := range map[string]string{
+		"is taken by another program, and no metrics are served":                    "",
+		`is taken: tierflow serves metrics there for jobs of user "4711", and none`: "4711",
+	} {
+		other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if user != "" {
+				w.Header().Set(userHeader, user)
+			}
+		}))
+		err := ServeMetrics(t.Context(), other.Listener.Addr().String())
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %s", err, want)
+		}
+		other.Close()
 	}
 }
 
