@@ -139,7 +139,7 @@ func runRanksAt(t testing.TB, at string, n int, program ...string) []string {
 		all.Go(func() {
 			c := exec.CommandContext(ctx, program[0], program[1:]...)
 			c.Env = append(os.Environ(), fmt.Sprint("TIERFLOW_RANK=", r), fmt.Sprint("TIERFLOW_SIZE=", n),
-				"TIERFLOW_RENDEZVOUS="+at, "TIERFLOW_SECRET=of-a-test", "TIERFLOW_LAUNCHER=tierflow")
+				"TIERFLOW_RENDEZVOUS="+at, "TIERFLOW_SECRET=of-a-test,-and-long-enough", "TIERFLOW_LAUNCHER=tierflow")
 			b, err := c.CombinedOutput()
 			out[r], errs[r] = string(b), err
 		})
