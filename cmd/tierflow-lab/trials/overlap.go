@@ -128,7 +128,7 @@ func (b *benchOverlap) pair(name string, forced tasks.Forced) (p pair, err error
 	first, second, _ := strings.Cut(name, "+")
 	var known []string
 	for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Allreduce} {
-		if p.request, p.plan, err = b.MakeRequest(coll, 2, forced); err != nil {
+		if p.request, p.plan, err = b.MakeRequest(coll, 2, forced, tasks.HanLockstep); err != nil {
 			return p, err
 		}
 		g, err := tasks.Expand(p.request, b.Job.Topology(), p.plan, 0)

@@ -130,15 +130,16 @@ func (b *Segments) PrintHeader(stdout, stderr io.Writer) {
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 }
 
-// MakeRequest returns a request of n segments and its plan in lockstep.
-func (b *Segments) MakeRequest(coll tasks.Collective, n int64, forced tasks.Forced) (tasks.Request, tasks.Plan, error) {
+// MakeRequest returns a request of n segments and its plan of a shape; shape 0 leaves the shape to
+// the planner's rules.
+func (b *Segments) MakeRequest(coll tasks.Collective, n int64, forced tasks.Forced, shape tasks.Shape) (tasks.Request, tasks.Plan, error) {
 	r, err := b.ReadRequest(coll, b.Segment, b.Job.Topology())
 	if err != nil {
 		return r, tasks.Plan{}, err
 	}
 	r.Count *= n
 	p := forced.For(coll)
-	p.Shape, p.Segment = tasks.HanLockstep, b.Segment
+	p.Shape, p.Segment = shape, b.Segment
 	base, _ := builtin.Choose(r, b.Job.Topology(), p)
 	return r, p.Over(base), nil
 }

@@ -3,12 +3,16 @@ package bench
 import (
 	"math"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
 // short measures little.
@@ -41,6 +45,99 @@ func TestBenchTask(t *testing.T) {
 			t.Errorf("%s: %d series; want those of stages that occur often", name, len(r.Series))
 		}
 	}
+}
+
+// Every task and stage of the plan that a call takes by default can be measured, in that plan's shape.
+func TestBenchTaskOfDefaultPlans(t *testing.T) {
+	const topo = "4x2"
+	on := tasktest.Topology(t, topo)
+	for _, coll := range tasks.Requestable() {
+		sizes := []int64{4 << 10, 64 << 10, 1 << 20}
+		if !coll.HasData() {
+			sizes = []int64{0}
+		}
+		measured := map[string]bool{}
+		for _, bytes := range sizes {
+			r := tasktest.Request(coll, bytes)
+			p, err := planner.Decide(r, on, &planner.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if p.Shape == tasks.Han {
+				p.Shape = tasks.HanLockstep
+			}
+			for _, name := range stageNames(t, r, on, p) {
+				if measured[p.Shape.String()+name] {
+					continue
+				}
+				measured[p.Shape.String()+name] = true
+				args := []string{"bench", "task", name, "--op", coll.String(), "--shape", p.Shape.String(), "--topo", topo, "--simulate", "assumed", "--json"}
+				if coll.HasData() {
+					args = append(args, "--bytes", "4KiB")
+				}
+				got := kittest.Decode[taskResult](t, tierflow.Run(t, args...).Out)
+				if !strings.HasPrefix(got.Plan, "shape="+p.Shape.String()+",") || got.Collective != coll.String() || got.Task != name || got.Mean <= 0 {
+					t.Errorf("%v of %v: %s of %s took %v ns in plan %s", name, r, got.Task, got.Collective, got.Mean, got.Plan)
+				}
+			}
+		}
+		if len(measured) == 0 {
+			t.Errorf("%v: its default plans have no task", coll)
+		}
+	}
+}
+
+// stageNames returns the stages of all leaders of a plan, and the kinds of its tasks.
+func stageNames(t *testing.T, r tasks.Request, on *levels.Topology, p tasks.Plan) (all []string) {
+	t.Helper()
+	for _, lead := range LeadersOf(on, r, p) {
+		g, err := tasks.Expand(r, on, p, lead)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stages, err := g.Stages()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range stages {
+			all = append(all, s.Name)
+			for _, id := range s.Tasks {
+				all = append(all, g.Node(id).Kind.String())
+			}
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// A collective and a shape that are given are those measured; others are refused by name.
+func TestBenchTaskWhere(t *testing.T) {
+	for args, want := range map[string]string{
+		"sbiagirssr":                             "# sbiagirssr of allreduce, plan shape=rsag,",
+		"ir --op allreduce --shape han":          "# ir of allreduce, plan shape=han-lockstep,",
+		"irs --op allreduce":                     "# irs of allreduce, plan shape=rsag,",
+		"iar --op allreduce":                     "# iar of allreduce, plan shape=ar,",
+		"srs --plan shape=lanes":                 "# srs of allreduce, plan shape=lanes,",
+		"ib --plan bcast:shape=flat --op bcast":  "# ib of bcast, plan shape=flat,",
+		"sbiar --plan bcast:shape=flat;shape=ar": "# sbiar of allreduce, plan shape=ar,",
+		"sb --plan shape=rsag":                   "# sb of allreduce, plan shape=rsag,",
+		"iar --op barrier":                       "# iar of barrier, plan shape=",
+		"sb":                                     "# sb of bcast, plan shape=han-lockstep,",
+	} {
+		if out := tierflow.Succeeds(t, strings.Fields("bench task --simulate assumed "+args)...); !strings.Contains(out, want) {
+			t.Errorf("%s: want %q in\n%s", args, want, out)
+		}
+	}
+	tierflow.RefusesAll(t, "bench task --simulate assumed", map[string]string{
+		"sb --shape ar --plan shape=rsag": "give one of the two",
+		"sb --shape tree":                 "--shape tree: known are [flat han ",
+		"sb --shape han,fs=1KiB":          "--shape han,fs=1KiB: known are",
+		"sb --op sum":                     "--op: unknown collective",
+		"sb --op barrier --bytes 8":       "barrier has no such thing",
+		"ib --op scatter --shape rsag":    "a scatter has the shapes",
+		"zz --op allreduce --shape ar":    "in shape=ar of allreduce on 4x2; known are sr, iar, sb, iarsr",
+		"ib --plan shape=rsag --op bcast": "a bcast has the shapes",
+	})
 }
 
 func TestBenchTaskTable(t *testing.T) {
