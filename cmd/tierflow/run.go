@@ -115,7 +115,7 @@ flags or arguments, 125 for everything else.`,
 	f.IntVar(&o.MaxRestarts, "max-restarts", 0, "start so many processes, in all, in the place of failed ones, for programs that call planner.Elastic (default none)")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
-	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines")
+	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines: for data such as JSON")
 	f.BoolVar(&o.Timestamps, "timestamps", false, "put the time before each line")
 	f.StringVar(&o.LogDir, "log-dir", "", "folder for a file of each rank's output, rank.00.log and so on")
 	f.StringVar(&o.Stdin, "stdin", "", "who reads standard input: all, none or a rank (default 0, none with --hostfile -)")

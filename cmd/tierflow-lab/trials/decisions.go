@@ -45,7 +45,7 @@ both. tierflow simulate --plan simulates one of these plans in detail.`,
 		RunE: kit.Checked(b.read, b.run),
 	}
 	b.AddTopoFlag(c, "4x2")
-	b.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	b.AddRequestFlags(c, "1MiB", kit.BytesText)
 	c.Flags().StringVar(&b.file, "machine", "", "file of a machine (default one that is assumed)")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
 	return c

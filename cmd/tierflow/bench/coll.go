@@ -65,10 +65,11 @@ All ranks write their buffers anew and meet in two barriers before it. The root 
 unless --root is given. With --skew the last rank computes for so long before its call;
 the times include that, so what they exceed it by is the call's own.
 
-Columns: iters is the number of samples; min, p50 and p99 are microseconds per
-call; algbw is bytes / p50, where ranks have blocks those of all; busbw is that times
-2(n-1)/n for allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as
-in NCCL's tests; both in GB/s (1e9 bytes per second). JSON has them as
+Columns, 110 characters wide: iters is the number of samples; min, p50 and p99 are
+microseconds per call, where p99 of fewer than 100 samples is the longest; algbw is
+bytes / p50, where ranks have blocks those of all; busbw is that times 2(n-1)/n for
+allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as in NCCL's
+tests; 1 GB is 1e9 bytes. JSON has them in GB/s as
 algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
 the same numbers, deprecated, which the next version goes without.
 
@@ -114,7 +115,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 		}),
 	}
 	b.AddJobFlags(c)
-	b.AddDataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes of a rank's buffer: 4,64KiB or 4:4MiB:x4")
+	b.AddDataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes such as 4,64KiB or 4:4MiB:x4: "+kit.BytesText)
 	b.AddRootFlag(c)
 	b.AddCountsFlag(c)
 	c.Flags().StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")

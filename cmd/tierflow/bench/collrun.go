@@ -49,7 +49,7 @@ func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if b.Effort.skew > 0 {
 		fmt.Fprintf(notes, "# the last rank computes for %v first, which times include\n", b.Effort.skew)
 	}
-	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw: GB/s (1e9 bytes/s) at p50")
+	fmt.Fprintln(notes, "# times: slowest rank's per call; algbw, busbw at p50: 1 GB is 1e9 bytes")
 	if err := b.Results.printHead(); err != nil {
 		return err
 	}

@@ -50,7 +50,7 @@ is what the simulator says of each curve with these numbers. Nodes that share a 
 and goroutine ranks, share its processors: the file says so under "cores".
 
 Columns: µs is the median time of a message, ± half the width of the mean's 95% interval of
-confidence; GB/s counts the bytes of all pairs and directions (1e9 bytes per second).`,
+confidence; the rate counts the bytes of all pairs and directions (1e9 bytes per second).`,
 		Example: `  tierflow bench p2p --topo 2x2 --machine machine.json
   tierflow run -n 8 --hosts a:4,b:4 -- tierflow bench p2p --machine machine.json
   tierflow run -n 2 --hosts a:1,b:1 -- tierflow bench p2p --tls --machine machine.json
@@ -186,9 +186,9 @@ func p2pText(found *meter.Found) []byte {
 	w.Flush()
 	for _, c := range found.Curves {
 		fmt.Fprintf(&b, "\nlevel %c, %v, %d pair%s\n", c.Level, c.Way, c.Pairs, kit.Plural(c.Pairs))
-		fmt.Fprintln(w, "bytes\tµs\t±\tGB/s\tmodelled µs\tto measured")
+		fmt.Fprintln(w, "bytes\tµs\t±\trate\tmodelled µs\tto measured")
 		for _, p := range c.Points {
-			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, kit.RateText(p.Rate), p.Modelled/1e3, p.Modelled/p.NS)
+			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, kit.RateText(1e9*p.Rate), p.Modelled/1e3, p.Modelled/p.NS)
 		}
 		w.Flush()
 	}

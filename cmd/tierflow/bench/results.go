@@ -163,10 +163,11 @@ func (r *Results) addRow(row Result) error {
 	if r.JSON {
 		return nil
 	}
+	rate := func(gbytes float64) string { return strings.Replace(kit.RateText(1e9*gbytes), " ", "", 1) } // one word
 	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
 	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
-		us(row.Min), us(row.P50), us(row.P99), kit.RateText(row.AlgBW), kit.RateText(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+		us(row.Min), us(row.P50), us(row.P99), rate(row.AlgBW), rate(row.BusBW), strconv.FormatInt(row.Wrong, 10),
 	}
 	if r.plain {
 		cells[len(cells)-1] = "-"

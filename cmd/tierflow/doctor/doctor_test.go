@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/levels"
@@ -246,7 +247,7 @@ func TestTexts(t *testing.T) {
 		size(3 << 29):                                "1.5 GiB",
 		size(-1):                                     "unlimited",
 		roundTime(123456 * time.Nanosecond).String(): "123µs",
-		rateText(1.5e6):                              "1.5 MB/s",
+		kit.RateText(1.5e6):                          "1.5 MB/s",
 		ordinal(3):                                   "4th",
 	} {
 		if got != want {

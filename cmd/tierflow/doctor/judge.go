@@ -259,19 +259,19 @@ func (r *report) judgeLevel(e *examination, l levels.Level, visits []visit, want
 		case want.Latency > 0 && v.Latency > want.Latency:
 			slow.add(e, v, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
 		case least < payload*want.Rate:
-			slow.add(e, v, fmt.Sprintf("%s %s", name, rateText(least)))
+			slow.add(e, v, fmt.Sprintf("%s %s", name, kit.RateText(least)))
 		case len(visits) < leastPeer:
 		case least*farOff < stats.Rate.Median:
-			off.add(e, v, fmt.Sprintf("%s %s", name, rateText(least)))
+			off.add(e, v, fmt.Sprintf("%s %s", name, kit.RateText(least)))
 		case v.Latency > farOff*stats.Latency.Median:
 			off.add(e, v, fmt.Sprintf("%s %v", name, roundTime(v.Latency)))
 		}
 	}
 	if slow.texts != nil {
-		r.problem("%d of %d pairs of level %s are slower than %s, %v: %s", len(slow.texts), len(visits), l.Name, rateText(want.Rate), want.Latency, &slow)
+		r.problem("%d of %d pairs of level %s are slower than %s, %v: %s", len(slow.texts), len(visits), l.Name, kit.RateText(want.Rate), want.Latency, &slow)
 	}
 	if off.texts != nil {
-		r.warning("%d of %d pairs of level %s are %d times slower than the median (%s, %v): %s", len(off.texts), len(visits), l.Name, farOff, rateText(stats.Rate.Median), roundTime(stats.Latency.Median), &off)
+		r.warning("%d of %d pairs of level %s are %d times slower than the median (%s, %v): %s", len(off.texts), len(visits), l.Name, farOff, kit.RateText(stats.Rate.Median), roundTime(stats.Latency.Median), &off)
 	}
 }
 

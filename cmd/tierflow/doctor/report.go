@@ -131,7 +131,7 @@ func (r *report) levelsText(w io.Writer) {
 	for _, l := range r.Levels {
 		fmt.Fprintf(t, "%s\t%d\t%v\t%v\t%v\t%s\t%s\t%s\t%s\t%s\n", l.Level, l.Pairs,
 			roundTime(l.Latency.Best), roundTime(l.Latency.Median), roundTime(l.Latency.Worst), l.Farthest,
-			rateText(l.Rate.Best), rateText(l.Rate.Median), rateText(l.Rate.Worst), l.Slowest)
+			kit.RateText(l.Rate.Best), kit.RateText(l.Rate.Median), kit.RateText(l.Rate.Worst), l.Slowest)
 	}
 	t.Flush()
 }
@@ -265,17 +265,6 @@ func count(n int64) string {
 		return "unlimited"
 	}
 	return fmt.Sprint(n)
-}
-
-// rateText prints bytes per second.
-func rateText(rate float64) string {
-	switch {
-	case rate >= 1e9:
-		return fmt.Sprintf("%.3g GB/s", rate/1e9)
-	case rate >= 1e6:
-		return fmt.Sprintf("%.3g MB/s", rate/1e6)
-	}
-	return fmt.Sprintf("%.3g kB/s", rate/1e3)
 }
 
 // roundTime keeps three digits.

@@ -102,7 +102,7 @@ did, and says which steps took longer than that.`,
 		}),
 	}
 	r.AddJobFlags(c)
-	r.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	r.AddRequestFlags(c, "1MiB", kit.BytesText)
 	r.AddPlanFlag(c, kit.PlanText)
 	r.AddTableFlag(c)
 	f := c.Flags()

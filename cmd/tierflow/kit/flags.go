@@ -37,6 +37,9 @@ const (
 	PlanText = "plan, such as shape=han,fs=256KiB,i=adapt/chain,s=sm"
 )
 
+// BytesText is the text of --bytes for one size.
+var BytesText = "size of a rank's buffer; of " + enumerate(slices.DeleteFunc(tasks.Requestable(), func(c tasks.Collective) bool { return !c.HasBlocks() }), "and") + ": of one block"
+
 // RootText is the text of --root.
 var RootText = "root of " + enumerate(tasks.CollectivesWith(tasks.Collective.IsRooted), "and")
 
@@ -72,7 +75,7 @@ func (p *Problem) AddJobFlags(c *cobra.Command) {
 // AddPlannedFlags adds the flags that [Problem.ReadPlanned] reads, but for --table.
 func (p *Problem) AddPlannedFlags(c *cobra.Command, planText string) {
 	p.AddTopoFlag(c, "4x2")
-	p.AddRequestFlags(c, "1MiB", "size of a rank's buffer")
+	p.AddRequestFlags(c, "1MiB", BytesText)
 	p.AddCountsFlag(c)
 	p.AddPlanFlag(c, planText)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
@@ -59,9 +58,18 @@ func RoundRate(v float64) float64 {
 	return Round(v, math.Pow10(max(6, smallDigits(v))))
 }
 
-// RateText prints GB/s with three decimals, and small rates with three digits.
-func RateText(v float64) string {
-	return strconv.FormatFloat(v, 'f', max(3, smallDigits(v)), 64)
+// RateText prints bytes per second with three digits, in a unit that fits: 1.23 GB/s (1e9 bytes/s),
+// 77.9 MB/s, 13.1 kB/s or B/s.
+func RateText(rate float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}} {
+		if rate >= unit.size {
+			return fmt.Sprintf("%.3g %s", rate/unit.size, unit.name)
+		}
+	}
+	return fmt.Sprintf("%.3g B/s", rate)
 }
 
 // smallDigits returns how many decimals a number below 1 needs for three digits.

@@ -84,8 +84,8 @@ func (s *simulation) text(plan tasks.Plan, job *sim.Job, r *sim.Result, ends *vi
 	b.WriteString(s.header())
 	fmt.Fprintf(&b, "plan: %v\n", plan)
 	fmt.Fprintf(&b, "time: %v", r.Time)
-	if n := s.request.Bytes(); n > 0 && r.Time > 0 {
-		fmt.Fprintf(&b, ", %s GB/s", kit.RateText(float64(n)/r.Time.Nanoseconds()))
+	if n := s.request.AllBytes(s.on.Size()); n > 0 && r.Time > 0 {
+		fmt.Fprintf(&b, ", %s", kit.RateText(1e9*float64(n)/r.Time.Nanoseconds()))
 	}
 	fmt.Fprintf(&b, "\n%d steps of %d different programs, %d messages of %s\n", r.Steps, job.Forms(), r.Messages, tasks.FormatBytes(r.Bytes))
 	if n := job.StandsFor(); n > 1 {

@@ -143,3 +143,15 @@ func TestRefusals(t *testing.T) {
 		"bcast --bytes 4MiB --topo 64x1 --plan shape=flat,fs=64,i=adapt/chain --trace x.json": "a trace has at most 5000000",
 	})
 }
+
+// A rate counts the blocks of all ranks, as bench coll does, and has a unit that fits.
+func TestSimulatedRate(t *testing.T) {
+	for args, want := range map[string]string{
+		"alltoall --topo 4x2 --bytes 1MiB":       ", 77.9 MB/s\n",
+		"bcast --topo 4x2 --bytes 1B --dtype u8": " kB/s\n",
+	} {
+		if out := tierflow.Succeeds(t, append([]string{"simulate"}, strings.Fields(args)...)...); !strings.Contains(out, want) {
+			t.Errorf("%s: want %q in\n%s", args, want, out)
+		}
+	}
+}

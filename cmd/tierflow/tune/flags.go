@@ -38,7 +38,7 @@ func (u *Tuning) AddFlags(c *cobra.Command) {
 // AddSizeFlags adds the flags for a ladder of sizes or a list.
 func (u *Tuning) AddSizeFlags(c *cobra.Command, least, most string) {
 	f := c.Flags()
-	f.StringVar(&u.min, "min", least, "smallest size of a rank's buffer")
+	f.StringVar(&u.min, "min", least, "smallest "+kit.BytesText)
 	f.StringVar(&u.max, "max", most, "largest size")
 	f.StringVar(&u.Bytes, "bytes", "", "exactly these sizes, in place of those from --min to --max: 4,64KiB or 4:4MiB:x4")
 }
