@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -36,14 +37,12 @@ func (e *entry) agreeOnEntry(ctx context.Context, err error) error {
 		}
 	}
 	said, failed := e.job.Exchange(ctx, mine)
-	switch {
-	case failed != nil && err != nil:
-		return err
-	case failed != nil:
+	if failed != nil {
 		if lost, ok := errors.AsType[*join.PeerError](failed); ok {
 			failed = executor.LostRank(lost.Rank, lost.Err)
+			e.world.Fail(lost.Rank, lost.Err) // those that have entered must not blame this rank for leaving
 		}
-		return fmt.Errorf("agree on entering: %w", failed)
+		return cmp.Or(err, fmt.Errorf("agree on entering: %w", failed))
 	}
 	first, known := firstHindrance(said)
 	if err != nil && (!known || first.Of == e.job.Rank) {
