@@ -90,11 +90,17 @@ func ReadMachine(flag, name string) (*machine.Machine, error) {
 	return m, nil
 }
 
-// ReadMachine reads the file of --machine, and lets prices on that machine choose plans. Without
-// a name it returns the assumed machine, and plans are chosen as ever.
-func (p *Problem) ReadMachine(name string) (*machine.Machine, error) {
+// ReadMachine reads the file of --machine, changes the numbers of --set, and lets prices on that
+// machine choose plans. Without either it returns the assumed machine, and plans are chosen as ever.
+func (p *Problem) ReadMachine(name string, set ...string) (*machine.Machine, error) {
 	m, err := ReadMachine("machine", name)
-	if err == nil && name != "" {
+	if err != nil {
+		return nil, err
+	}
+	if m, err = m.Set(set...); err != nil {
+		return nil, Usagef("--set %w", err)
+	}
+	if name != "" || len(set) > 0 {
 		p.machine, err = m.Format()
 	}
 	return m, err

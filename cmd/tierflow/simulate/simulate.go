@@ -25,6 +25,8 @@ type simulation struct {
 	seed  uint64
 	path  int // lines of the critical path
 	json  bool
+	set   []string // --set
+	print bool     // --print-machine
 
 	reg     submodules.Registry
 	machine *machine.Machine
@@ -57,7 +59,9 @@ same output everywhere.
 the ranks' speed at copies and reductions. Package costs/machine has the keys.
 With it the plan is the one that costs least on that machine, unless it is forced.
 Without it the numbers are assumed: Gigabit Ethernet. tierflow bench p2p writes one of
-the machine at hand; loggops:L=2500,o=1500,g=1000,G=6,O=0,S=65535 in place of a file has
+the machine at hand; --print-machine prints the one that is simulated, with all keys and a
+link for each level of --topo, as a file to begin with; --set i.byte_ns=0.8 changes a number
+of level i's link, --set copy_byte_ns=0.2 one of the ranks. loggops:L=2500,o=1500,g=1000,G=6,O=0,S=65535 in place of a file has
 the parameters of LogGOPSim, for nodes of one rank.
 
 What would take a minute and more, or more memory than there is, is simulated on one node
@@ -73,8 +77,15 @@ and marks what would be chosen on the machine, and by the built-in rule.`,
   tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
   tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
   tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
-  tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal`,
-		Args: kit.Operand(kit.WhichCollective),
+  tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal
+  tierflow simulate --print-machine --topo racks.json > machine.json
+  tierflow simulate allreduce --topo 64x12 --set i.byte_ns=0.08 --set i.latency_ns=5000`,
+		Args: func(c *cobra.Command, args []string) error {
+			if s.print {
+				return kit.NoOperands(c, args)
+			}
+			return kit.Operand(kit.WhichCollective)(c, args)
+		},
 		RunE: kit.Checked(s.read, s.run),
 	}
 	s.AddPlannedFlags(c, kit.PlanText+"; or all")
@@ -83,21 +94,30 @@ and marks what would be chosen on the machine, and by the built-in rule.`,
 	s.addMachineFlags(c)
 	f.StringVar(&s.trace, "trace", "", "file to write a Perfetto trace to, - for standard output")
 	f.StringVar(&s.goal, "goal", "", "file to write the programs of all ranks to, in GOAL, - for standard output")
+	f.BoolVar(&s.print, "print-machine", false, "print the machine as a file and simulate nothing")
 	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	c.AddCommand(trainCommand(reg))
 	return c
 }
 
-// addMachineFlags adds --machine, --seed and --json.
+// addMachineFlags adds --machine, --set, --seed and --json.
 func (s *simulation) addMachineFlags(c *cobra.Command) {
 	f := c.Flags()
 	f.StringVar(&s.file, "machine", "", "file of a machine (default one that is assumed)")
+	f.StringArrayVar(&s.set, "set", nil, "change a number of the machine, as in i.byte_ns=0.8; may be given several times")
 	f.Uint64Var(&s.seed, "seed", 0, "chooses the noise, if the machine has any; 0: none")
 	f.BoolVar(&s.json, "json", false, "print JSON")
 }
 
 // read checks all arguments.
 func (s *simulation) read(args []string) (err error) {
+	if s.print {
+		if s.on, err = s.ReadTopology(); err != nil {
+			return err
+		}
+		s.machine, err = kit.ReadMachine("machine", s.file)
+		return err
+	}
 	if s.request, s.on, err = s.ReadOne(args[0]); err != nil {
 		return err
 	}
@@ -119,11 +139,42 @@ func (s *simulation) read(args []string) (err error) {
 	if s.path < 0 {
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
 	}
-	s.machine, err = s.ReadMachine(s.file)
-	return err
+	return s.readMachine()
+}
+
+// readMachine reads --machine and --set. The machine must have a link for each level that a message uses.
+func (s *simulation) readMachine() (err error) {
+	if s.machine, err = s.ReadMachine(s.file, s.set...); err != nil {
+		return err
+	}
+	for k := range s.on.Depth() {
+		if _, err := s.machine.Link(s.on.Level(k)); err != nil && s.on.IsUsed(k) {
+			return kit.Usagef("--topo: %w; tierflow simulate --print-machine with this --topo writes a file for --machine to begin with", err)
+		}
+	}
+	return nil
+}
+
+// printMachine prints the machine with a link for each level of the topology.
+func (s *simulation) printMachine(stdout io.Writer) error {
+	m, err := s.machine.For(s.on)
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	if m, err = m.Set(s.set...); err != nil {
+		return kit.Usagef("--set %w", err)
+	}
+	data, err := m.FormatAll()
+	if err != nil {
+		return kit.UsageError(err)
+	}
+	return kit.WriteOutput(stdout, "-", data)
 }
 
 func (s *simulation) run(ctx context.Context, stdout, stderr io.Writer) error {
+	if s.print {
+		return s.printMachine(stdout)
+	}
 	if s.Plan == allPlans {
 		rows, err := s.compare(ctx, stderr)
 		if err != nil {

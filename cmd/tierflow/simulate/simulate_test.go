@@ -155,3 +155,36 @@ func TestSimulatedRate(t *testing.T) {
 		}
 	}
 }
+
+// The machine that a topology of racks lacks begins with the printed one; --set changes a number.
+func TestPrintMachine(t *testing.T) {
+	folder := t.TempDir()
+	topo, file := filepath.Join(folder, "racks.json"), filepath.Join(folder, "m.json")
+	racks := `{"levels":[{"name":"node","symbol":"s"},{"name":"rack","symbol":"r"},{"name":"network","symbol":"i"}],
+		"ranks":[["a","x"],["a","x"],["b","x"],["c","y"],["d","y"]]}`
+	if err := os.WriteFile(topo, []byte(racks), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"simulate", "bcast", "--bytes", "4KiB", "--json", "--topo", topo}
+	tierflow.Refuses(t, "--print-machine", args...)
+	printed := tierflow.Succeeds(t, "simulate", "--print-machine", "--topo", topo, "--set", "r.latency_ns=10")
+	if err := os.WriteFile(file, []byte(printed), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if m, err := machine.Parse(file, []byte(printed)); err != nil || len(m.Links) != 3 || m.Links[1].Latency != 10 || !strings.Contains(printed, `"gap_ns": 0`) {
+		t.Errorf("%v in\n%s", err, printed)
+	}
+	args = append(args, "--machine", file)
+	simulated := func(more ...string) float64 {
+		return kittest.Decode[report](t, tierflow.Succeeds(t, append(args, more...)...)).NS
+	}
+	if as, slow := simulated(), simulated("--set", "i.latency_ns=9e6"); as >= 9e6 || slow < 9e6 {
+		t.Errorf("%v ns as printed, %v ns with 9 ms between racks", as, slow)
+	}
+	tierflow.RefusesAll(t, "simulate", map[string]string{
+		"bcast --set i.byte=1":              "--set \"i.byte=1\": there is no key \"byte\"; known are buffer_bytes",
+		"bcast --set x.byte_ns=1":           "there is no \"x\"; known are cores, i, s, w",
+		"bcast --print-machine":             "argument \"bcast\"",
+		"--print-machine --set q.byte_ns=1": "there is no \"q\"",
+	})
+}

@@ -88,8 +88,7 @@ func (t *training) read([]string) (err error) {
 	if _, err := t.ReadForced(t.reg); err != nil {
 		return err
 	}
-	t.machine, err = t.ReadMachine(t.simulation.file)
-	return err
+	return t.readMachine()
 }
 
 // bucketOutcome is the outcome of a size of buckets.
