@@ -74,6 +74,9 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 	if err := r.checkFormat(); err != nil {
 		return err
 	}
+	if ext := filepath.Ext(r.out); r.format == "perfetto" && (ext == ".html" || ext == ".htm") {
+		return kit.Usagef("-o %s: a trace is JSON, as in trace.json or trace.json.gz; tierflow run --report writes a page of HTML", r.out)
+	}
 	pick, err := parseCalls(r.calls)
 	if err != nil {
 		return err

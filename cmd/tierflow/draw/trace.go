@@ -48,7 +48,8 @@ func TraceCommand(reg submodules.Registry) *cobra.Command {
 twice on goroutine ranks and records every step of the second run, on all ranks.
 perfetto writes a file for ui.perfetto.dev: a process per rank, a thread per level.
 text draws a line per rank and level: b while a bcast was in progress, r a
-reduction, g a gather, G an allgather, * several.
+reduction, g a gather, s a scatter, a an alltoall, x a scan, R an allreduce,
+S a reduce-scatter, G an allgather, * several.
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in

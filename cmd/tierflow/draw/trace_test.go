@@ -88,6 +88,7 @@ func TestMergeCalls(t *testing.T) {
 		tierflow.Refuses(t, "--calls", "trace", "--merge", "nowhere", "-o", "-", "--calls", calls)
 	}
 	tierflow.Refuses(t, "--merge", "trace", "allreduce", "--calls", "3")
+	tierflow.Refuses(t, "tierflow run --report writes a page of HTML", "trace", "--merge", "nowhere", "-o", "x.html")
 	for _, calls := range []string{"20", "0-0", "100-119"} {
 		if _, err := parseCalls(calls); err != nil {
 			t.Errorf("--calls %s: %v", calls, err)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,9 @@ import (
 
 // shimName is the file written by build and loaded by run.
 const shimName = "libtierflow-mpi.so"
+
+// missing is the exit status if there is no launcher, as shells and tierflow run have it.
+const missing = 127
 
 // Command returns mpi.
 func Command() *cobra.Command {
@@ -89,7 +93,7 @@ func runCommand() *cobra.Command {
 		Use: "run [--shim FILE] [--] LAUNCHER [ARGS]", Short: "Start an MPI program under the shim",
 		Long: `Runs LAUNCHER, which is mpirun, mpiexec or srun with its arguments, such that the ranks load
 the shim: with -x of Open MPI or -genv of Hydra, else through the environment. The exit
-status is the launcher's.`,
+status is the launcher's, or 127 if it is missing.`,
 		Example:               `  tierflow mpi run --shim openmpi/libtierflow-mpi.so -- mpirun -n 4 ./prog`,
 		DisableFlagsInUseLine: true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -124,6 +128,9 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 	err = c.Run()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
 		return kit.WithStatus(err, failed.ExitCode())
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return kit.WithStatus(err, missing)
 	}
 	return err
 }

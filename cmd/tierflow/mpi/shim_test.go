@@ -2,8 +2,13 @@ package mpi
 
 import (
 	"context"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 )
 
 func TestWithShim(t *testing.T) {
@@ -23,6 +28,16 @@ func TestWithShim(t *testing.T) {
 }
 
 func TestComplaints(t *testing.T) {
+	shim := filepath.Join(t.TempDir(), "shim.so")
+	if err := os.WriteFile(shim, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, launcher := range []string{"mpirun.of-nobody", "/nowhere/mpirun"} {
+		root := kit.NewRoot("tierflow", "", Command())
+		if status := kit.Execute(t.Context(), root, []string{"mpi", "run", "--shim", shim, "--", launcher}, nil, io.Discard, io.Discard); status != 127 {
+			t.Errorf("%s: status %d, want 127", launcher, status)
+		}
+	}
 	if err := build(context.Background(), "mpicc.of-nobody", "x.so"); err == nil || !strings.Contains(err.Error(), "give --mpicc") {
 		t.Errorf("error %v", err)
 	}

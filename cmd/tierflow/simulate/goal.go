@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -38,6 +39,9 @@ func (s *simulation) writeGoal(ctx context.Context, plan tasks.Plan, stdout, std
 		}
 	}
 	schedule, err := goal.FromPrograms(all, s.machine)
+	if errors.Is(err, goal.ErrUnsaid) {
+		return kit.Usagef("--goal: %w; --plan s=adapt/binomial has messages inside nodes too", err)
+	}
 	if err != nil {
 		return kit.Usagef("--goal: %w", err)
 	}

@@ -70,7 +70,8 @@ as an alltoall's are. Else a simulation that needs more than half of the memory 
 
 It prints the time, how busy the links are, and the critical path: what held up
 the end, by task and by cause. --trace writes a file for ui.perfetto.dev. --goal writes
-the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing.
+the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing. GOAL has no shared
+memory: where nodes have several ranks add --plan s=adapt/binomial.
 --plan all simulates the catalogue: plans of every shape and every algorithm between nodes,
 and marks what would be chosen on the machine, and by the built-in rule.`,
 		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB

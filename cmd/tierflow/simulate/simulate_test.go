@@ -114,6 +114,11 @@ func TestTrace(t *testing.T) {
 
 // The programs in GOAL are those that would be simulated.
 func TestGoal(t *testing.T) {
+	shared := []string{"simulate", "allreduce", "--topo", "4x2", "--bytes", "64KiB", "--goal", "-"}
+	tierflow.Refuses(t, "--plan s=adapt/binomial has messages inside nodes too", shared...)
+	if s, err := goal.Parse("stdout", []byte(tierflow.Succeeds(t, append(shared, "--plan", "s=adapt/binomial")...))); err != nil || len(s.Ranks) != 8 {
+		t.Errorf("with messages inside nodes: %v", err)
+	}
 	text := tierflow.Succeeds(t, "simulate", "bcast", "--topo", "4x1", "--bytes", "64KiB", "--plan", "shape=flat,fs=all,w=1,i=adapt/chain", "--goal", "-")
 	s, err := goal.Parse("stdout", []byte(text))
 	if err != nil || len(s.Ranks) != 4 || len(s.Ranks[1]) != 3 || s.Ranks[1][1].Kind != goal.Send {

@@ -105,10 +105,13 @@ func (c *checker) checkOne(k casegen.Case) (o outcome) {
 // checkCase compiles and checks a case, and notes its steps in o.
 func (c *checker) checkCase(k casegen.Case, o *outcome) error {
 	if n := k.Topology.Size(); n > c.maxRanks {
-		return fmt.Errorf("%w: %d ranks, at most %d", check.ErrTooLarge, n, c.maxRanks)
+		return fmt.Errorf("%w: %d ranks, at most %d, see --max-ranks", check.ErrTooLarge, n, c.maxRanks)
 	}
 	report, err := check.Request(k.Request, k.Topology, k.Plan, c.reg, maxSteps)
 	o.steps = report.Steps
+	if errors.Is(err, check.ErrTooLarge) {
+		err = fmt.Errorf("%w, and no flag raises that: give fewer bytes or larger segments", err)
+	}
 	return err
 }
 

@@ -48,7 +48,8 @@ with some segment sizes, windows and shapes, on one machine (--plan all): tens o
 thousands of cases and a minute for two levels. With another --plan, or --table, it
 checks what is chosen with that. --random draws machines, requests
 and plans; the same seed draws the same cases. What a plan or an algorithm doesn't
-allow is skipped and counted.
+allow is skipped and counted, as are cases of more ranks than --max-ranks, or of more
+than 50000 steps on all ranks: fewer bytes or larger segments (fs=) make them fewer.
 
 When a case fails the smallest one found is printed as a command that repeats it,
 and the exit status is 1.`,

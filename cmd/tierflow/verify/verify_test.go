@@ -177,3 +177,16 @@ func TestVerifyInPlace(t *testing.T) {
 	}
 	tierflow.Refuses(t, "--in-place", strings.Fields(line+"1,0;3,2 --in-place")...)
 }
+
+// A case that is too large is refused with what would help.
+func TestTooLarge(t *testing.T) {
+	for args, want := range map[string]string{
+		"allreduce --topo 17x4 --plan shape=han":                       "at most 64, see --max-ranks",
+		"allreduce --topo 16x4 --bytes 4MiB --plan shape=han,fs=16KiB": "over 50000, and no flag raises that: give fewer bytes or larger segments",
+	} {
+		s := tierflow.Run(t, append([]string{"verify"}, strings.Fields(args)...)...)
+		if s.Status == 0 || !strings.Contains(s.Errors, want) {
+			t.Errorf("%s: status %d, %q; want %q", args, s.Status, s.Errors, want)
+		}
+	}
+}
