@@ -69,7 +69,8 @@ Columns, 110 characters wide: iters is the number of samples; min, p50 and p99 a
 microseconds per call, where p99 of fewer than 100 samples is the longest; algbw is
 bytes / p50, where ranks have blocks those of all; busbw is that times 2(n-1)/n for
 allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as in NCCL's
-tests; 1 GB is 1e9 bytes. JSON has them in GB/s as
+tests; 1 GB is 1e9 bytes. JSON has them beside a provenance of topology, links, host,
+version, date and regime, in GB/s as
 algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
 the same numbers, deprecated, which the next version goes without.
 

@@ -25,7 +25,7 @@ const quick = "--iters 2 --link none"
 // rowsOf runs the command, which must print JSON, and returns its rows.
 func rowsOf(t *testing.T, args ...string) []Result {
 	t.Helper()
-	return kittest.Decode[struct{ Results []Result }](t, tierflow.Run(t, args...).Out).Results
+	return kittest.Decode[printed[Result]](t, tierflow.Run(t, args...).Out).Results
 }
 
 // onRanks calls f on each of n ranks, with the subject of a request.
@@ -94,9 +94,11 @@ func TestBenchJSON(t *testing.T) {
 		OldBus     float64 `json:"busbw_gbps"`
 		Wrong      int64   `json:"wrong"`
 	}
-	all := kittest.Decode[struct {
-		Results []row `json:"results"`
-	}](t, s.Out).Results
+	document := kittest.Decode[printed[row]](t, s.Out)
+	if p := document.Provenance; p.Topology != "2x2" || !strings.Contains(p.Links, "10gbit") || p.CPUs == 0 || p.Regime != "back-to-back" || p.Version == "" || p.Date == "" {
+		t.Errorf("provenance %+v", p)
+	}
+	all := document.Results
 	if len(all) != 2*(2+2+1) {
 		t.Fatalf("%d rows, want flat and the rule's of five operations", len(all))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -17,7 +18,7 @@ import (
 
 // run measures on all ranks of this process. Rank 0 prints.
 func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
-	b.Results = Results{Out: stdout, JSON: b.json, wired: b.wire, roots: b.every > 0, sealed: b.Sealed != nil}
+	b.Results = Results{Out: stdout, JSON: b.json, wired: b.wire, roots: b.every > 0, sealed: b.Sealed != nil, origin: newProvenance(b.Job, b.regime())}
 	notes := notesOut(b.json, stdout, stderr)
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 	chooser := "the built-in rule"
@@ -60,6 +61,14 @@ func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 		return err
 	}
 	return b.draw(stdout)
+}
+
+// regime returns how measured calls follow each other.
+func (b *Coll) regime() string {
+	if b.Effort.single {
+		return costs.Single.String()
+	}
+	return costs.BackToBack.String()
 }
 
 // jobs returns the job, and the sealed one if there is one.

@@ -79,7 +79,7 @@ func TestSync(t *testing.T) {
 // A plain stream is measured first, and the rows that follow have a ratio to it.
 func TestBesideWire(t *testing.T) {
 	args := []string{"bench", "coll", "allreduce,barrier", "--bytes", "64KiB", "--iters", "3", "--wire", "--json", "--plan", "shape=flat"}
-	rows := kittest.Decode[struct{ Results []Result }](t, runJob(t, launch.Options{Hosts: "a:1,b:1", Launcher: "local"}, args...)).Results
+	rows := kittest.Decode[printed[Result]](t, runJob(t, launch.Options{Hosts: "a:1,b:1", Launcher: "local"}, args...)).Results
 	if len(rows) != 3 {
 		t.Fatalf("%d rows; want a stream, an allreduce and a barrier: %+v", len(rows), rows)
 	}

@@ -134,6 +134,7 @@ type Results struct {
 	sealed bool // rows say whether there was TLS, and have a ratio to plain
 	roots  bool // rows have a spread over roots
 	plain  bool // nothing was checked: simulations move no bytes
+	origin provenance
 	All    []Result
 }
 
@@ -205,7 +206,7 @@ func (r *Results) printLine(cells []string, plan string) error {
 // printEnd prints the JSON. It returns an error if a result was wrong.
 func (r *Results) printEnd() error {
 	if r.JSON {
-		if err := kit.WriteJSON(r.Out, map[string]any{"results": r.All}); err != nil {
+		if err := kit.WriteJSON(r.Out, document{r.origin, r.All}); err != nil {
 			return err
 		}
 	}

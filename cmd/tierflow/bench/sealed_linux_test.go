@@ -36,7 +36,7 @@ var sealedJob = launch.Options{Hosts: "a:1,b:1", Launcher: "local", Export: []st
 // TestCollBesidePlain measures the same with TLS and without it.
 func TestCollBesidePlain(t *testing.T) {
 	args := []string{"bench", "coll", "allreduce", "--bytes", "8,64KiB", "--iters", "3", "--plan", "", "--tls", "--json"}
-	rows := kittest.Decode[struct{ Results []Result }](t, runJob(t, sealedJob, args...)).Results
+	rows := kittest.Decode[printed[Result]](t, runJob(t, sealedJob, args...)).Results
 	if len(rows) != 4 {
 		t.Fatalf("%d rows: %+v", len(rows), rows)
 	}

@@ -34,7 +34,7 @@ func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr 
 		return err
 	}
 	defer bar.Finish()
-	b.Results = Results{Out: stdout, JSON: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0}
+	b.Results = Results{Out: stdout, JSON: b.json, plain: true, named: len(b.given) > 1, roots: b.every > 0, origin: newProvenance(s, "")}
 	fmt.Fprintf(notesOut(b.json, stdout, stderr), "# %v\n# times are simulated: slowest rank's; algbw, busbw: 1 GB is 1e9 bytes\n", s)
 	if err := b.Results.printHead(); err != nil {
 		return err

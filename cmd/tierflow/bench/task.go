@@ -175,11 +175,8 @@ func (b *benchTask) show(stdout io.Writer, results []taskResult) error {
 
 // print prints the results.
 func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
-	switch {
-	case b.JSON && len(results) == 1:
-		return kit.WriteJSON(stdout, results[0])
-	case b.JSON:
-		return kit.WriteJSON(stdout, map[string]any{"results": results})
+	if b.JSON {
+		return kit.WriteJSON(stdout, document{newProvenance(b.Job, ""), results})
 	}
 	for _, r := range results {
 		if err := r.print(stdout); err != nil {

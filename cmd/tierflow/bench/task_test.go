@@ -15,6 +15,12 @@ import (
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
+// printed is the JSON of a command.
+type printed[T any] struct {
+	Provenance provenance `json:"provenance"`
+	Results    []T        `json:"results"`
+}
+
 // short measures little.
 const short = " --bytes 4KiB --time 1ms --link i=10gbit,1us"
 
@@ -28,7 +34,7 @@ func TestBenchTask(t *testing.T) {
 		if s.Status != 0 || !strings.Contains(s.Errors, "emulated: i=10gbit,1us") {
 			t.Fatalf("%s: status %d, notes %q", name, s.Status, s.Errors)
 		}
-		r := kittest.Decode[struct {
+		r := kittest.Decode[printed[struct {
 			Task        string         `json:"task"`
 			Collective  string         `json:"collective"`
 			Plan        string         `json:"plan"`
@@ -36,7 +42,7 @@ func TestBenchTask(t *testing.T) {
 			LeaderRanks []levels.Rank  `json:"leader_ranks"`
 			Series      []costs.Series `json:"series"`
 			costs.Cost
-		}](t, s.Out)
+		}]](t, s.Out).Results[0]
 		if r.Task != name || r.Collective != coll || r.Key.Task != name || r.Key.Segment != 4096 || r.N < 5 || len(r.Leaders) != len(r.LeaderRanks) {
 			t.Errorf("%s: %+v", name, r)
 		}
@@ -75,7 +81,7 @@ func TestBenchTaskOfDefaultPlans(t *testing.T) {
 				if coll.HasData() {
 					args = append(args, "--bytes", "4KiB")
 				}
-				got := kittest.Decode[taskResult](t, tierflow.Run(t, args...).Out)
+				got := kittest.Decode[printed[taskResult]](t, tierflow.Run(t, args...).Out).Results[0]
 				if !strings.HasPrefix(got.Plan, "shape="+p.Shape.String()+",") || got.Collective != coll.String() || got.Task != name || got.Mean <= 0 {
 					t.Errorf("%v of %v: %s of %s took %v ns in plan %s", name, r, got.Task, got.Collective, got.Mean, got.Plan)
 				}
@@ -157,7 +163,11 @@ func TestBenchTaskTable(t *testing.T) {
 func TestTaskSimulated(t *testing.T) {
 	figure := filepath.Join(t.TempDir(), "task.svg")
 	args := []string{"bench", "task", "sbib", "--topo", "12x2", "--simulate", "assumed", "--svg", figure, "--json", "--plan"}
-	r := kittest.Decode[taskResult](t, tierflow.Run(t, append(args, "i=adapt/chain")...).Out)
+	document := kittest.Decode[printed[taskResult]](t, tierflow.Run(t, append(args, "i=adapt/chain")...).Out)
+	if p := document.Provenance; p.Topology != "12x2" || !strings.Contains(p.Links, "simulated on a machine, assumed") || p.CPUs != 0 {
+		t.Errorf("provenance %+v", p)
+	}
+	r := document.Results[0]
 	if len(r.Series) != 12 {
 		t.Fatalf("%d series, want one of each leader", len(r.Series))
 	}
