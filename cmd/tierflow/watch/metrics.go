@@ -80,12 +80,15 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 func ServeMetrics(ctx context.Context, address string) error {
 	for {
 		l, err := net.Listen("tcp", address)
-		if err == nil {
-			err = serveMetrics(ctx, l, nil)
-		} else if errors.Is(err, syscall.EADDRINUSE) {
+		switch {
+		case err == nil:
+			if err = serveMetrics(ctx, l, nil); ctx.Err() != nil {
+				return nil
+			}
+		case errors.Is(err, syscall.EADDRINUSE):
 			err = whoServes(ctx, address)
 		}
-		if err != nil && ctx.Err() == nil {
+		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
 		}
 		select {
@@ -108,8 +111,8 @@ const userHeader = "Tierflow-User"
 
 // whoServes returns nil if the server at an address shows the jobs of this user, or is just ending, and else an
 // error that says who is there.
-func whoServes(ctx context.Context, address string) error {
-	ctx, cancel := context.WithTimeout(ctx, whoTime)
+func whoServes(asked context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(asked, whoTime)
 	defer cancel()
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -129,7 +132,7 @@ func whoServes(ctx context.Context, address string) error {
 		user = answer.Header.Get(userHeader)
 	}
 	switch own := strconv.Itoa(os.Getuid()); {
-	case errors.Is(err, syscall.ECONNREFUSED), user == own:
+	case asked.Err() != nil, errors.Is(err, syscall.ECONNREFUSED), user == own:
 		return nil
 	case user != "":
 		return fmt.Errorf("%s is taken: tierflow serves metrics there for jobs of user %.20q, and none of user %s; give another address", address, user, own)
