@@ -129,7 +129,7 @@ func TestSlurm(t *testing.T) {
 	rank := rankProgram(t)
 	tierflow := tierflowProgram(t)
 	s.await(t)
-	short := []string{"TIERFLOW_JOIN_TIMEOUT=3s", "TIERFLOW_SECRET=a test"}
+	short := []string{"TIERFLOW_JOIN_TIMEOUT=3s", "TIERFLOW_SECRET=of-a-test,-which-is-long-enough"}
 	for _, mpi := range []string{"pmi2", "pmix", "none"} {
 		t.Run(mpi, func(t *testing.T) {
 			var secret []string
