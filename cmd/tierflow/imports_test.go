@@ -25,6 +25,8 @@ var arrows = map[string][]string{
 	"levels/strictjson": {},
 	// Reading within bounds, and writing whole or not at all; whoever opens files of users does it so.
 	"levels/files": {},
+	// How much memory is left; whoever takes much asks it.
+	"levels/memory": {},
 	// Text of others, fit for a terminal; whoever reads it makes it so.
 	"levels/printable": {},
 	// Offsets of clocks from times that others have read.
@@ -100,7 +102,7 @@ var arrows = map[string][]string{
 	"executor": {"executor/ballot", "levels/files", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
 	// Goroutine ranks speak by the rings of processes.
 	"executor/local": {"executor"},
-	"executor/proc":  {"executor", "executor/tcp"},
+	"executor/proc":  {"executor", "executor/tcp", "levels/memory"},
 
 	// Only tests import these: what a link must do, and what one may do to an engine.
 	"executor/wire/wiretest": {"executor/wire"},
@@ -247,7 +249,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"costs/pairs", "levels/files", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"costs/pairs", "levels/files", "levels/memory", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

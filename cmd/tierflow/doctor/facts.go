@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/levels/join/seal"
+	"github.com/tierflow/tierflow/levels/memory"
 )
 
 // unlimited stands for no limit.
@@ -90,7 +91,7 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 		HostCPUs: runtime.NumCPU(), Processor: kit.ProcessorModel(), NUMA: cfg.NUMA,
 		Congestion: kit.Congestion(), Ptrace: kit.KernelFile("/proc/sys/kernel/yama/ptrace_scope"),
 		Readable: true, Quota: quota(kit.KernelFile("/sys/fs/cgroup/cpu.max")),
-		Available: cmp.Or(kit.SystemMemory(), -1),
+		Available: cmp.Or(memory.System(), -1),
 	}
 	var offered []string
 	if job != nil {
