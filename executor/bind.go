@@ -51,18 +51,18 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	c.e.enter()
 	defer c.e.mu.Unlock()
 	r.leads = [2][]flow.Lead{c.e.countLeads(b.Whole, c.ranks, c.e.world.limits), c.e.countLeads(b.Rest, c.ranks, c.e.world.limits)}
-	r.straight = r.straighten()
 	if err := r.allocate(backup, slots); err != nil {
 		return nil, err
 	}
+	r.straight = r.straighten()
 	return r, r.rebind(b.Send, b.Recv)
 }
 
 // Footprint returns about how many bytes the run and its programs take: steps, scratch and shared
-// slots.
+// memory, unless this is borrowed.
 func (r *Run) Footprint() int64 {
 	const perStep = 64 // of a pass's slices
-	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.memory[tasks.Backup])+len(r.slots))
+	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.own))
 	for _, p := range r.programs() {
 		n += int64(p.Len()) * int64(unsafe.Sizeof(submodules.Step{})+perStep)
 	}
@@ -115,22 +115,64 @@ func countSenders(p *submodules.Program) int {
 }
 
 // allocate takes shared memory for as long as the run is in use: slots, and copies of the buffers
-// out of the node's reach. The lock is held.
+// out of the node's reach. For a run that borrows it sees to it that the rank has as much. The lock
+// is held.
 func (r *Run) allocate(backup, slots int64) error {
-	e, m := r.comm.e, r.comm.e.memory
-	if m.Readable(nil) {
+	e := r.comm.e
+	if e.memory.Readable(nil) {
 		backup = 0
 	}
-	shared, free, err := m.Shared(backup + slots)
+	r.backup, r.slots = backup, slots
+	if _, ok := e.link.(Sharer); ok {
+		e.slots.allocate(slots, e.peers, e.memory)
+	}
+	if r.b.Borrows {
+		defer r.giveShared()
+		return r.takeShared()
+	}
+	shared, free, err := e.loans.shared(backup + slots)
 	if err != nil {
-		return fmt.Errorf("bind %s: %d bytes of shared slots: %w", r.b.Request, backup+slots, err)
+		return r.noShared(err)
 	}
 	runtime.AddCleanup(r, func(free func()) { free() }, free)
-	r.memory[tasks.Backup], r.slots = shared[:backup:backup], shared[backup:]
-	if _, ok := e.link.(Sharer); ok {
-		e.slots.allocate(slots, e.peers, m)
+	r.own = shared
+	return nil
+}
+
+// takeShared gives a call its shared memory. The lock is held.
+func (r *Run) takeShared() (err error) {
+	if r.slots+r.backup == 0 {
+		return nil
+	}
+	e := r.comm.e
+	ring, mem := e.slots.take(r, r.slots), r.own
+	if n := r.backup + r.slots - int64(len(ring)); r.b.Borrows && n > 0 {
+		if r.loan, err = e.loans.take(n); err != nil {
+			e.slots.giveBack(r)
+			return r.noShared(err)
+		}
+		mem = r.loan.mem
+	}
+	r.memory[tasks.Backup], r.memory[tasks.Slot] = mem[:r.backup:r.backup], ring
+	if ring == nil {
+		r.memory[tasks.Slot] = mem[r.backup:][:r.slots:r.slots]
 	}
 	return nil
+}
+
+// giveShared ends a call's use of shared memory that is not the run's own. The lock is held.
+func (r *Run) giveShared() {
+	e := r.comm.e
+	e.slots.giveBack(r)
+	if r.loan != nil {
+		e.loans.giveBack(r.loan)
+		r.loan = nil
+	}
+}
+
+// noShared is the error of a run without shared memory.
+func (r *Run) noShared(err error) error {
+	return fmt.Errorf("%d bytes of shared memory for %s: %w", r.backup+r.slots, r.b.Request, err)
 }
 
 // Rebind changes the caller's buffers between runs. They must be large enough

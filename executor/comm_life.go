@@ -285,7 +285,7 @@ func (e *Endpoint) Close() error {
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
 	e.enter()
 	defer e.mu.Unlock()
-	b, free, err = e.memory.Lend(n)
+	b, free, err = e.loans.insteadOfSpare(e.memory.Lend, n)
 	clear(b)
 	return b, free, err
 }

@@ -78,7 +78,7 @@
 //	guard operator hand                       operations of the caller, and copies between ranks
 //	calls count tracing sample activity       counters and traces
 //	monotonic_linux monotonic_other           the clock of traces
-//	slotring waiters stepend                  slots of calls, and the ends of calls and steps
+//	slotring loans waiters stepend            slots of calls, and the ends of calls and steps
 //	finish departure broken failing           ends of calls, departures, breaks, and the news of them
 //	found mismatch                            calls that differ between ranks
 //	unlock                                    duties carried out without the lock

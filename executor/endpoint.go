@@ -31,6 +31,7 @@ type Endpoint struct {
 	runs      runQueue                 // started and not finished, of all communicators
 	hand      func(dst, src, _ []byte) // copies to memory read by other ranks
 	slots     slotRing                 // of calls on this rank
+	loans     loans                    // of shared memory, to calls on this rank
 	bounces   bounces                  // for operands of another process
 	transfers int                      // on their way; 0 <= transfers
 	tickets   uint32                   // receives posted
@@ -145,7 +146,7 @@ type inquiry struct {
 // newEndpoint returns the engine of a rank, with no communicator.
 func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
-	e := &Endpoint{world: w, rank: p.Rank, traffic: traffic{link: p.Link}, sleeper: p.Sleeper, memory: p.Memory, comms: commTable{}, hand: (&pieceCopier{}).copy}
+	e := &Endpoint{world: w, rank: p.Rank, traffic: traffic{link: p.Link}, sleeper: p.Sleeper, memory: p.Memory, loans: loans{more: p.Memory.Shared}, comms: commTable{}, hand: (&pieceCopier{}).copy}
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.callsUntimed = drawUntimed()
 	e.peers = wire.Apart[peerState](size)

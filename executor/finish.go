@@ -43,7 +43,7 @@ func (r *Run) finishCall(err error) {
 		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)
 	}
 	r.ready, r.freshSends = r.ready[:0], 0
-	r.comm.e.slots.giveBack(r)
+	r.giveShared()
 	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {
 		r.dropPayloads()

@@ -30,6 +30,9 @@ type Binding struct {
 	// Request is for errors. Where those of two ranks read the same, the rest shows the difference;
 	// all of it goes into the digest.
 	Request, Operation, Plan, Layout string
+	// Borrows says that each call borrows shared memory from the rank, which takes it at its begin.
+	// Else the run has memory of its own from Bind on.
+	Borrows bool
 	// Tally, if not nil, counts the calls. It is of the same rank. Trips is how often the busiest
 	// link carries the larger buffer, for its [Calls].Rate; 0: no rate.
 	Tally *Tally
@@ -40,7 +43,7 @@ type Binding struct {
 }
 
 // Run is a bound program, to be started any number of times, one after the other. Its memory is its
-// own from Bind on; running allocates nothing.
+// own from Bind on, but for shared memory that it borrows; running allocates nothing.
 type Run struct {
 	ending
 	bound
@@ -56,7 +59,8 @@ type bound struct {
 	leastSend, leastRecv int64                  // lengths of b.Send and b.Recv, bytes
 	leads                [2][]flow.Lead         // of b.Whole and of b.Rest, by their peers; nil: none
 	straight             *straight              // nil: the engine walks the graph
-	slots                []byte                 // of its own, see slotRing
+	slots, backup        int64                  // bytes of shared memory of a call
+	own                  []byte                 // the memory for these; nil if each call borrows it
 	user                 func(dst, a, b []byte) // combineApart; nil unless b.User
 	seal                 *submodules.Program    // the barrier at the end of each call; nil: none
 }
@@ -73,6 +77,7 @@ type running struct {
 	steps     []submodules.Step  // of prog
 	lead      []flow.Lead        // of prog, by its peers; nil: none
 	memory    [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
+	loan      *loan              // of shared memory; nil: none
 	pace      int64              // bytes combined at a time by a caller's operation; slowestPace <= pace <= chunk, and a multiple of an element
 	stepsLeft int                // steps not ended; 0 <= stepsLeft <= len(steps)
 

@@ -27,11 +27,11 @@ const (
 	slotsAlign = 4 << 10
 )
 
-// take returns the slots for a call at its begin: own, its run's, unless there is room in the ring.
-func (g *slotRing) take(r *Run, own []byte) []byte {
-	n := len(own)
+// take returns n bytes of slots for a call at its begin; nil: there is no room for them.
+func (g *slotRing) take(r *Run, slots int64) []byte {
+	n := int(slots)
 	if g.run != nil || n < slotsLeast || n > len(g.mem)/ringParts {
-		return own
+		return nil
 	}
 	if g.next+n > len(g.mem) {
 		g.next = 0

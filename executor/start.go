@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // Seq returns the number of the last start, among those on the communicator; ok is false if there
@@ -67,6 +65,9 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 	c.isStarting = true
 	if err = c.admitCall(ctx); err == nil {
 		err = r.whyNotStartable()
+	}
+	if err == nil {
+		err = r.takeShared()
 	}
 	if err == nil {
 		through = r.beginCall(ctx, waits)
@@ -143,7 +144,6 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	e.runs.add(r)
 	c.runs = append(c.runs, r)
 	c.failIfLeft(r)
-	r.memory[tasks.Slot] = r.comm.e.slots.take(r, r.slots)
 	r.beginPass()
 	if done > 0 {
 		r.takeOverStraight(done)

@@ -70,7 +70,7 @@ func (r *Run) straighten() *straight {
 	}
 	hooks := e.world.config.Hooks
 	node, ok := e.link.(Sharer)
-	if !ok || prog == nil || r.seal != nil || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
+	if !ok || prog == nil || r.seal != nil || r.slots+r.backup > 0 || prog.Len() > straightMax || r.b.User || r.b.Ended != nil || hooks.Step != nil || hooks.Run != nil {
 		return nil
 	}
 	s := &straight{prog: prog, node: node, steps: wire.Apart[straightStep](prog.Len())[:0]}

@@ -42,6 +42,7 @@ func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.B
 	x = b.description(r, p)
 	x.Compiled, err = submodules.CompileRequest(r, b.topology, p, b.comm.Rank(), b.registry)
 	if why != userCall {
+		x.Borrows = true // it is mostly made for one call
 		x.Request = string(why)
 		x.Digest = submodules.Digest(string(why), r, b.topology, p)
 	}

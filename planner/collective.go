@@ -318,11 +318,26 @@ func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) e
 	if err := c.checkCall(ctx); err != nil {
 		return fmt.Errorf("%v: %w", r, err)
 	}
-	col, err := c.oneShots.borrow(r, func() (*Collective, error) { return c.collective(r, send, recv) })
+	col, err := c.oneShots.borrow(r, func() (*Collective, error) { return c.oneShot(r) })
 	if err != nil {
 		return err
 	}
 	return c.oneShots.run(ctx, col, send, recv)
+}
+
+// oneShot makes the collective of one-shot calls: without buffers, and with shared memory only
+// during a call, since many are kept.
+func (c *Comm) oneShot(r tasks.Request) (*Collective, error) {
+	d, err := c.decideOrTry(r)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.binding(r, d.Plan, userCall)
+	if err != nil {
+		return nil, err
+	}
+	b.Borrows = true
+	return c.bind(d, r, b, r.Coll.String(), nil, nil)
 }
 
 func (c *Collective) rebind(send, recv []byte) error {

@@ -162,7 +162,7 @@ type cache struct {
 // Bounds of a cache, with programs and memory. The least recently used goes first.
 const (
 	keptPrograms = 1024
-	keptBytes    = 64 << 20 // of programs, scratch and shared slots together
+	keptBytes    = 64 << 20 // of programs and scratch together
 )
 
 // newCache returns an empty cache.

@@ -83,7 +83,7 @@ func (c *Comm) Ready(r tasks.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.oneShots.ready(r, func() (*Collective, error) { return c.collective(r, nil, nil) })
+	return c.oneShots.ready(r, func() (*Collective, error) { return c.oneShot(r) })
 }
 
 // ExplainRequest is [Collective.Explain] of a request, without buffers.

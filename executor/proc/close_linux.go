@@ -107,9 +107,9 @@ func (p *process) close() {
 		_ = unix.Munmap(mem)
 	}
 	if p.own != nil {
-		unix.Close(p.memory)
 		mem := p.own.Memory()
 		p.own.Close(func() { _ = unix.Munmap(mem) })
+		unix.Close(p.memory) // the segment needs it no more
 	}
 	clear(p.links)
 	p.near, p.far, p.own = nil, nil, nil

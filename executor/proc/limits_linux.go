@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/tierflow/tierflow/executor/shm"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -47,9 +48,9 @@ func sharingDescriptors(node int) int {
 	return 3 + 3*(node-1)
 }
 
-// enoughMemory complains if limits of the process forbid the shared memory of a
-// node of so many ranks: each maps the memory of all.
-func enoughMemory(node int) error {
+// enoughMemory complains if limits of the process, or the memory left for it, forbid the shared
+// memory of a node of so many ranks: each maps the memory of all.
+func enoughMemory(node int, left int64) error {
 	const one = segmentBytes
 	for _, limit := range []struct {
 		which int
@@ -65,6 +66,20 @@ func enoughMemory(node int) error {
 			return fmt.Errorf("sharing memory with the %d ranks of a node takes "+limit.text, node,
 				tasks.FormatBytes(int64(limit.need)), tasks.FormatBytes(int64(l.Cur)))
 		}
+	}
+	if least := int64(node) * shm.LeastBytes(node); left > 0 && left < least {
+		return fmt.Errorf("sharing memory with the %d ranks of a node takes %s of memory, and more with long messages; the machine, or the limit of the container, leaves %s",
+			node, tasks.FormatBytes(least), tasks.FormatBytes(left>>10<<10))
+	}
+	return nil
+}
+
+// enoughLeft complains if less than n bytes of memory are left. Beyond the limit of a container the
+// kernel doesn't refuse: it kills.
+func enoughLeft(n, left int64) error {
+	if left > 0 && left < n {
+		return fmt.Errorf("%s more of shared memory are needed; the machine, or the limit of the container, leaves %s",
+			tasks.FormatBytes(n), tasks.FormatBytes(left>>10<<10))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/seal"
+	"github.com/tierflow/tierflow/levels/memory"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -300,14 +301,19 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	if len(node) == 1 {
 		return nil
 	}
-	if err := enoughMemory(len(node)); err != nil {
+	if err := enoughMemory(len(node), memory.Available()); err != nil {
 		return err
 	}
 	fd, mem, err := newMemory()
 	if err != nil {
 		return err
 	}
-	own := shm.NewSegment(mem, len(node), func(off, n int64) error { return commit(fd, off, n) })
+	own := shm.NewSegment(mem, len(node), shm.Pages{
+		Take: func(off, n int64) error { return commit(fd, off, n) },
+		Give: func(off, n int64) { // pages that can't be given back stay
+			_ = unix.Fallocate(fd, unix.FALLOC_FL_PUNCH_HOLE|unix.FALLOC_FL_KEEP_SIZE, off, n)
+		},
+	})
 	// Another rank's failure meanwhile breaks communicators and lets go of links.
 	p.engine.Hold(func(wire.Sink) { p.own, p.memory = own, fd })
 	if err := own.Reserve(); err != nil {
@@ -387,6 +393,9 @@ func mapSegment(fd int) ([]byte, error) {
 // commit takes the pages of a range: a lack of memory is an error here and
 // not a fault later. They are the machine's: the size of /dev/shm doesn't count.
 func commit(fd int, off, n int64) error {
+	if err := enoughLeft(n, memory.Available()); err != nil {
+		return err
+	}
 	for {
 		err := unix.Fallocate(fd, 0, off, n)
 		switch {

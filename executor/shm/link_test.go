@@ -25,8 +25,8 @@ const pairPeers = 3
 
 // shmPairIn is shmPair in zeroed memory of segmentOverhead(pairPeers) bytes each.
 func shmPairIn(my, their []byte) (a, b *Link, bells *[2]atomic.Int64) {
-	mine := NewSegment(my, pairPeers, func(int64, int64) error { return nil })
-	theirs := NewSegment(their, pairPeers, func(int64, int64) error { return nil })
+	mine := NewSegment(my, pairPeers, allPages)
+	theirs := NewSegment(their, pairPeers, allPages)
 	bells = new([2]atomic.Int64)
 	a = NewLink(7, mine, theirs, 0, 2, MaxPayload, func() { bells[1].Add(1) })
 	b = NewLink(5, theirs, mine, 2, 0, MaxPayload, func() { bells[0].Add(1) })
@@ -68,7 +68,7 @@ func TestShmLinkWithoutMemory(t *testing.T) {
 		a, b, _ := shmPair()
 		lane := a.own.lane(a.toPeer)
 		before := append([]byte(nil), lane...)
-		a.own.commit = func(off, n int64) error {
+		a.own.pages.Take = func(off, n int64) error {
 			if test.allowed--; test.allowed < 0 {
 				return full
 			}

@@ -23,10 +23,10 @@ import (
 //	                   the stream of large payloads to that peer
 //	then             the arena: slots of requests
 type Segment struct {
-	mem    []byte
-	peers  int
-	commit func(off, n int64) error // takes pages; nil in a peer's
-	arena  arena
+	mem   []byte
+	peers int
+	pages Pages // nil functions in a peer's
+	arena arena
 
 	mu    sync.Mutex
 	lent  int    // pieces in the caller's hands, see lend
@@ -52,9 +52,9 @@ func segmentOverhead(peers int) int64 { return pageSize + int64(peers)*laneBytes
 
 // Reserve takes the pages that peers may touch at any time.
 func (s *Segment) Reserve() error {
-	err := s.commit(0, pageSize)
+	err := s.pages.Take(0, pageSize)
 	for i := 0; i < s.peers && err == nil; i++ {
-		err = s.commit(int64(pageSize+i*laneBytes), 2*pageSize) // up to the ring's first cells
+		err = s.pages.Take(int64(pageSize+i*laneBytes), 2*pageSize) // up to the ring's first cells
 	}
 	if err != nil {
 		return fmt.Errorf("lanes to the %d ranks of the node: %w", s.peers, err)
@@ -62,26 +62,39 @@ func (s *Segment) Reserve() error {
 	return nil
 }
 
+// LeastBytes is what the segment of a rank takes on a node of so many ranks, bytes, before the first message.
+func LeastBytes(peers int) int64 { return pageSize + int64(peers)*2*pageSize }
+
 func (s *Segment) reserveRing(peer int) error {
-	if err := s.commit(int64(2*pageSize+peer*laneBytes), RingBytes); err != nil {
+	if err := s.pages.Take(int64(2*pageSize+peer*laneBytes), RingBytes); err != nil {
 		return fmt.Errorf("a ring of messages: %w", err)
 	}
 	return nil
 }
 
 func (s *Segment) reserveStream(peer int) error {
-	if err := s.commit(int64(2*pageSize+RingBytes+peer*laneBytes), streamParts*partBytes); err != nil {
+	if err := s.pages.Take(int64(2*pageSize+RingBytes+peer*laneBytes), streamParts*partBytes); err != nil {
 		return fmt.Errorf("a stream of large payloads: %w", err)
 	}
 	return nil
 }
 
-// NewSegment lays a segment out in mem. commit makes a range of it usable, or
-// says why it can't be.
-func NewSegment(mem []byte, peers int, commit func(off, n int64) error) *Segment {
-	s := &Segment{mem: mem, peers: peers, commit: commit}
+// Pages takes and gives the pages of a range of memory. Both deal in whole ones.
+type Pages struct {
+	// Take makes a range usable, or says why it can't be. Pages that were taken stay as they are.
+	Take func(off, n int64) error
+	// Give gives the pages of a range back to the system, if it can. nil: they stay.
+	Give func(off, n int64)
+}
+
+// NewSegment lays a segment out in mem.
+func NewSegment(mem []byte, peers int, pages Pages) *Segment {
+	s := &Segment{mem: mem, peers: peers, pages: pages}
 	from := segmentOverhead(peers)
-	s.arena = arena{mem: mem[from:], commit: func(off, n int64) error { return commit(from+off, n) }}
+	s.arena = arena{mem: mem[from:], take: func(off, n int64) error { return pages.Take(from+off, n) }}
+	if pages.Give != nil {
+		s.arena.give = func(off, n int64) { pages.Give(from+off, n) }
+	}
 	return s
 }
 
@@ -133,8 +146,10 @@ func (s *Segment) broke(age uint64) *atomic.Uint64 {
 	return (*atomic.Uint64)(unsafe.Pointer(&s.mem[agesAt+8*(age%ages)]))
 }
 
-// Leave notes that a communicator has broken.
+// Leave notes that a communicator has broken. Peers may read for a while what they were shown: those
+// pages stay.
 func (s *Segment) Leave(comm wire.CommID) {
+	s.arena.keep()
 	age := s.age().Load()
 	s.broke(age).Store(uint64(comm))
 	s.age().Store(age + 1)
@@ -214,8 +229,10 @@ func (s *Segment) takeBack() {
 }
 
 // Close unmaps the segment, now or when nothing of it is lent any more. Pieces that are
-// not lent must not be touched from then on; freeing them does no harm.
+// not lent must not be touched from then on; freeing them does no harm. No pages are given back
+// from then on: the memory goes as a whole.
 func (s *Segment) Close(unmap func()) {
+	s.arena.close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.lent == 0 {
@@ -225,13 +242,18 @@ func (s *Segment) Close(unmap func()) {
 	s.unmap = unmap
 }
 
-// arena hands out pieces of memory, first fit. It is safe for concurrent use.
+// arena hands out pieces of memory, first fit. Pages are taken for each piece, and those of long
+// free stretches given back. It is safe for concurrent use.
 type arena struct {
-	mem    []byte
-	commit func(off, n int64) error
-	mu     sync.Mutex
-	free   []extent // sorted, never adjacent
-	top    int64    // behind this nothing was ever used
+	mem  []byte
+	take func(off, n int64) error
+	give func(off, n int64) // nil: they stay
+	mu   sync.Mutex
+	free []extent // sorted, never adjacent, all below top
+	top  int64    // behind this nothing is in use
+
+	taken int64 // behind this no pages are taken; top <= taken
+	kept  int64 // pages before this stay taken
 }
 
 type extent struct{ off, n int64 }
@@ -239,6 +261,10 @@ type extent struct{ off, n int64 }
 // arenaAlign keeps pieces on pages of their own, so that freeing one and reusing it
 // never touches a neighbour's.
 const arenaAlign = pageSize
+
+// givenBytes is the least length of a free stretch whose pages are given back: taking a page again
+// takes about as long as writing it once.
+const givenBytes = 1 << 20
 
 func (h *arena) alloc(n int64) ([]byte, func(), error) {
 	h.mu.Lock()
@@ -249,6 +275,9 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 	size := (n + arenaAlign - 1) / arenaAlign * arenaAlign
 	for i, f := range h.free {
 		if f.n >= size {
+			if err := h.take(f.off, size); err != nil {
+				return nil, nil, err
+			}
 			if f.n == size {
 				h.free = slices.Delete(h.free, i, i+1)
 			} else {
@@ -260,11 +289,12 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 	if h.top+size > int64(len(h.mem)) {
 		return nil, nil, h.full(n)
 	}
-	if err := h.commit(h.top, size); err != nil {
+	if err := h.take(h.top, size); err != nil {
 		return nil, nil, err
 	}
 	off := h.top
 	h.top += size
+	h.taken = max(h.taken, h.top)
 	return h.piece(off, n, size)
 }
 
@@ -288,5 +318,31 @@ func (h *arena) release(e extent) {
 	if i > 0 && h.free[i-1].off+h.free[i-1].n == h.free[i].off {
 		h.free[i-1].n += h.free[i].n
 		h.free = slices.Delete(h.free, i, i+1)
+		i--
 	}
+	from, to := h.free[i].off, h.free[i].off+h.free[i].n
+	if to == h.top {
+		h.free, h.top, to = h.free[:i], from, h.taken
+	}
+	if from = max(from, h.kept); h.give == nil || to-from < givenBytes {
+		return
+	}
+	h.give(from, to-from)
+	if to == h.taken {
+		h.taken = from
+	}
+}
+
+// keep keeps all pages that are taken now, for good.
+func (h *arena) keep() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.kept = max(h.kept, h.taken)
+}
+
+// close gives no pages back from now on.
+func (h *arena) close() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.give = nil
 }

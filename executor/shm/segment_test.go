@@ -13,72 +13,107 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// The arena against a list: pieces never overlap, what is freed can be used again
-// as one, and only what is committed is handed out.
+// The arena against a list: pieces never overlap, what is freed can be used again as one, what is
+// handed out has its pages, and pages that nobody uses go, but for those that stay.
 func TestArenaProperty(t *testing.T) {
-	mem := wire.Aligned(64 * arenaAlign)
+	const pages, longest = 2048, 600
+	mem := wire.Aligned(pages * arenaAlign)
 	rapid.Check(t, func(t *rapid.T) {
-		committed := int64(0)
-		a := arena{mem: mem, commit: func(off, n int64) error {
-			if off != committed {
-				t.Fatalf("commits from %d, had up to %d", off, committed)
+		var taken [pages]bool
+		set := func(off, n int64, is bool) {
+			if off%arenaAlign != 0 || n%arenaAlign != 0 {
+				t.Fatalf("%d bytes at %d are not whole pages", n, off)
 			}
-			committed = off + n
-			return nil
-		}}
+			for i := off / arenaAlign; i < (off+n)/arenaAlign; i++ {
+				taken[i] = is
+			}
+		}
+		a := arena{
+			mem:  mem,
+			take: func(off, n int64) error { set(off, n, true); return nil },
+			give: func(off, n int64) { set(off, n, false) },
+		}
+		var kept [pages]bool // taken when some were to stay
 		type piece struct {
-			b    []byte
-			mark byte
-			free func()
+			b     []byte
+			first int // page
+			mark  byte
+			free  func()
+		}
+		check := func(p piece) {
+			for j := 0; j < len(p.b); j += arenaAlign {
+				if p.b[j] != p.mark {
+					t.Fatalf("piece %d was overwritten by %d", p.mark, p.b[j])
+				}
+				if !taken[p.first+j/arenaAlign] {
+					t.Fatalf("piece %d has lost its page %d", p.mark, j/arenaAlign)
+				}
+			}
 		}
 		var live []piece
 		for i := range rapid.IntRange(1, 200).Draw(t, "steps") {
-			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
+			switch what := rapid.IntRange(0, 20).Draw(t, "what"); {
+			case what == 0:
+				a.keep()
+				kept = taken
+			case what < 10 && len(live) > 0:
 				at := rapid.IntRange(0, len(live)-1).Draw(t, "which")
-				for _, x := range live[at].b {
-					if x != live[at].mark {
-						t.Fatalf("piece %d was overwritten by %d", live[at].mark, x)
-					}
-				}
+				check(live[at])
 				live[at].free()
 				live = append(live[:at], live[at+1:]...)
-				continue
-			}
-			n := rapid.Int64Range(1, 12*arenaAlign).Draw(t, "n")
-			b, free, err := a.alloc(n)
-			if err != nil {
-				if !strings.Contains(err.Error(), "full") {
-					t.Fatal(err)
+			default:
+				n := rapid.Int64Range(1, longest*arenaAlign).Draw(t, "n")
+				b, free, err := a.alloc(n)
+				if err != nil {
+					if !strings.Contains(err.Error(), "full") {
+						t.Fatal(err)
+					}
+					continue
 				}
-				continue
+				if int64(len(b)) != n || uintptr(unsafe.Pointer(&b[0]))%wire.CacheLine != 0 {
+					t.Fatalf("%d bytes at %p, want %d", len(b), &b[0], n)
+				}
+				for j := 0; j < len(b); j += arenaAlign {
+					b[j] = byte(i)
+				}
+				live = append(live, piece{b, int(uintptr(unsafe.Pointer(&b[0]))-uintptr(unsafe.Pointer(&mem[0]))) / arenaAlign, byte(i), free})
 			}
-			if int64(len(b)) != n || uintptr(unsafe.Pointer(&b[0]))%wire.CacheLine != 0 {
-				t.Fatalf("%d bytes at %p, want %d", len(b), &b[0], n)
-			}
-			for j := range b {
-				b[j] = byte(i)
-			}
-			live = append(live, piece{b, byte(i), free})
 		}
 		for _, p := range live {
+			check(p)
 			p.free()
 		}
-		if len(a.free) > 1 || len(a.free) == 1 && a.free[0] != (extent{0, a.top}) {
+		if a.top != 0 || len(a.free) > 0 {
 			t.Fatalf("all is free, but in pieces %v of %d", a.free, a.top)
+		}
+		left := 0
+		for i := range taken {
+			if kept[i] && !taken[i] {
+				t.Fatalf("page %d was given back, and was to stay", i)
+			}
+			if taken[i] && int64(i)*arenaAlign >= a.kept {
+				left++
+			}
+		}
+		if left*arenaAlign >= givenBytes {
+			t.Fatalf("all is free, and %d pages are left", left)
 		}
 	})
 }
 
+// allPages are pages that are there anyway.
+var allPages = Pages{Take: func(int64, int64) error { return nil }}
+
 func TestArenaErrors(t *testing.T) {
 	no := errors.New("no memory")
-	a := arena{mem: wire.Aligned(8 * arenaAlign), commit: func(int64, int64) error { return nil }}
+	a := arena{mem: wire.Aligned(8 * arenaAlign), take: func(int64, int64) error { return nil }}
 	if _, _, err := a.alloc(9 * arenaAlign); err == nil || !strings.Contains(err.Error(), "full") {
 		t.Errorf("more than there is: %v", err)
 	}
 	if _, _, err := a.alloc(8 * arenaAlign); err != nil {
 		t.Errorf("all there is: %v", err)
 	}
-	a = arena{mem: a.mem, top: 8 * arenaAlign, free: []extent{{arenaAlign, 2 * arenaAlign}}, commit: a.commit}
+	a = arena{mem: a.mem, top: 8 * arenaAlign, free: []extent{{arenaAlign, 2 * arenaAlign}}, take: a.take}
 	for _, n := range []int64{2*arenaAlign + 1, 1 << 40, math.MaxInt64 - arenaAlign + 1, math.MaxInt64 - arenaAlign + 2, math.MaxInt64} {
 		if _, _, err := a.alloc(n); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("no %d bytes in one piece", n)) {
 			t.Errorf("%d bytes, more than is free: %v", n, err)
@@ -87,7 +122,7 @@ func TestArenaErrors(t *testing.T) {
 	if _, _, err := a.alloc(2 * arenaAlign); err != nil {
 		t.Errorf("what is free after errors: %v", err)
 	}
-	a = arena{mem: a.mem, commit: func(int64, int64) error { return no }}
+	a = arena{mem: a.mem, take: func(int64, int64) error { return no }}
 	if _, _, err := a.alloc(1); !errors.Is(err, no) {
 		t.Errorf("the commit's error is %v", err)
 	}
@@ -99,7 +134,7 @@ func TestArenaErrors(t *testing.T) {
 // A communicator's exposed memory is good until the communicator breaks on its owner, however
 // many others do; when very many have it is not known.
 func TestSegmentKnowsWhatBroke(t *testing.T) {
-	s := NewSegment(wire.Aligned(segmentOverhead(1)), 1, func(int64, int64) error { return nil })
+	s := NewSegment(wire.Aligned(segmentOverhead(1)), 1, allPages)
 	const mine, other = wire.CommID(7), wire.CommID(7 + 64*512)
 	s.Leave(mine) // in a life before
 	for round := range 3 * ages {
@@ -131,7 +166,7 @@ func TestSegmentKnowsWhatBroke(t *testing.T) {
 func TestSegmentLayout(t *testing.T) {
 	const peers = 5
 	mem := wire.Aligned(segmentOverhead(peers) + 4*arenaAlign)
-	s := NewSegment(mem, peers, func(int64, int64) error { return nil })
+	s := NewSegment(mem, peers, allPages)
 	owner := make([]byte, len(mem))
 	claim := func(b []byte, who byte) {
 		t.Helper()
@@ -211,7 +246,7 @@ func TestSegmentUnmapsWhenNothingIsLent(t *testing.T) {
 		{2, 0, 1, false},
 		{2, 0, 2, true},
 	} {
-		s := NewSegment(wire.Aligned(segmentOverhead(1)+8*arenaAlign), 1, func(int64, int64) error { return nil })
+		s := NewSegment(wire.Aligned(segmentOverhead(1)+8*arenaAlign), 1, allPages)
 		_, other, err := s.arena.alloc(1)
 		if err != nil {
 			t.Fatal(err)
