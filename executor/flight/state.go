@@ -32,31 +32,45 @@ func (d Doing) String() string {
 	return doingNames[d]
 }
 
+// MarshalText lets JSON have the name.
+func (d Doing) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads a name.
+func (d *Doing) UnmarshalText(text []byte) error {
+	for k := range maxDoing {
+		if k.String() == string(text) {
+			*d = k
+			return nil
+		}
+	}
+	return fmt.Errorf("no rank is doing %q", text)
+}
+
 // State is one rank at one moment: a plain value, made to travel as JSON.
 type State struct {
-	Rank  int    // of the world
-	Doing Doing  //
-	At    string `json:",omitempty"` // place of the program's goroutine: main.load load.go:88 (sleep); empty: unknown
-	Last  string `json:",omitempty"` // the last call to end; empty: none, or unknown
+	Rank  int    `json:"rank"`           // of the world
+	Doing Doing  `json:"doing"`          //
+	At    string `json:"at,omitempty"`   // place of the program's goroutine: main.load load.go:88 (sleep); empty: unknown
+	Last  string `json:"last,omitempty"` // the last call to end; empty: none, or unknown
 	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
 	// of the clock.
-	Since  time.Duration `json:",omitempty"`
-	Open   []Open        `json:",omitempty"` // calls under way
-	Called []Called      `json:",omitempty"` // how far it is on each of its communicators
-	PID    int           `json:",omitempty"` // of its process; 0: unknown
-	Failed *Failed       `json:",omitempty"` // the first failure it has met; nil: none
+	Since  time.Duration `json:"since_ns,omitempty"`
+	Open   []Open        `json:"open,omitempty"`   // calls under way
+	Called []Called      `json:"called,omitempty"` // how far it is on each of its communicators
+	PID    int           `json:"pid,omitempty"`    // of its process; 0: unknown
+	Failed *Failed       `json:"failed,omitempty"` // the first failure it has met; nil: none
 	// Near are stopped or dead ranks of its node: they can't answer for themselves.
-	Near []State `json:",omitempty"`
+	Near []State `json:"near,omitempty"`
 }
 
 // Failed is a failure of a communicator.
 type Failed struct {
-	Rank  int    // of the world: it began there
-	Text  string // the error
-	Kind  string `json:",omitempty"` // a class of package verdict; empty: none of them
-	Ranks []int  `json:",omitempty"` // of the world, to blame; empty: Rank
+	Rank  int    `json:"rank"`            // of the world: it began there
+	Text  string `json:"text"`            // the error
+	Kind  string `json:"kind,omitempty"`  // a class of package verdict; empty: none of them
+	Ranks []int  `json:"ranks,omitempty"` // of the world, to blame; empty: Rank
 	// Ago is how long before its state the rank met it; 0: in the same moment, or unknown.
-	Ago time.Duration `json:",omitempty"`
+	Ago time.Duration `json:"ago_ns,omitempty"`
 }
 
 // MaxOpen bounds the calls in [State.Open].
@@ -64,21 +78,21 @@ const MaxOpen = 16
 
 // Open is a collective, or a send or receive, under way.
 type Open struct {
-	Comm     uint64        // communicator's number
-	Seq      uint32        `json:",omitempty"` // of a collective: how many were called before it
-	What     string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
-	Waits    string        `json:",omitempty"` // a collective's open steps
-	Peers    []int         `json:",omitempty"` // of the world: those that have not come and hold it up; empty: it moves
-	For      time.Duration `json:",omitempty"` // it has stood still for so long; 0: less than a tenth of a second
-	Transfer bool          `json:",omitempty"` // a send or receive
-	Any      bool          `json:",omitempty"` // a receive from any rank: one of Peers is enough; too many: they are not listed
-	Awaited  bool          `json:",omitempty"` // the program waits for it; else it was only started
+	Comm     uint64        `json:"comm"`               // communicator's number
+	Seq      uint32        `json:"seq,omitempty"`      // of a collective: how many were called before it
+	What     string        `json:"what"`               // allreduce 1024 f32 sum, or receive from rank 1, tag 5
+	Waits    string        `json:"waits,omitempty"`    // a collective's open steps
+	Peers    []int         `json:"peers,omitempty"`    // of the world: those that have not come and hold it up; empty: it moves
+	For      time.Duration `json:"for_ns,omitempty"`   // it has stood still for so long; 0: less than a tenth of a second
+	Transfer bool          `json:"transfer,omitempty"` // a send or receive
+	Any      bool          `json:"any,omitempty"`      // a receive from any rank: one of Peers is enough; too many: they are not listed
+	Awaited  bool          `json:"awaited,omitempty"`  // the program waits for it; else it was only started
 }
 
 // Called is how many collectives a rank has called on a communicator.
 type Called struct {
-	Comm  uint64
-	Calls uint32
+	Comm  uint64 `json:"comm"`
+	Calls uint32 `json:"calls"`
 }
 
 // HasCome reports whether the rank has called a collective; known is false if nobody can tell.

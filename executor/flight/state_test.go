@@ -1,6 +1,8 @@
 package flight_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -110,5 +112,23 @@ func TestCommName(t *testing.T) {
 		if got := flight.CommName(comm); got != want {
 			t.Errorf("%#x is %s, want %s", comm, got, want)
 		}
+	}
+}
+
+// A state reads back from JSON as it was, with words for what the rank is doing.
+func TestStateAsJSON(t *testing.T) {
+	for d := range flight.Left + 1 {
+		s := flight.State{Rank: 3, Doing: d, Since: 5, Open: []flight.Open{{Comm: 1, What: "barrier", For: 7}}, Near: []flight.State{{Rank: 4, Doing: flight.Gone}}}
+		text, err := json.Marshal(s)
+		if err != nil || !strings.Contains(string(text), fmt.Sprintf(`"doing":%q`, d)) {
+			t.Errorf("%v: %s, %v", d, text, err)
+		}
+		var back flight.State
+		if err := json.Unmarshal(text, &back); err != nil || !cmp.Equal(back, s) {
+			t.Errorf("%s reads as %+v, %v", text, back, err)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"doing":"nothing"}`), &flight.State{}); err == nil {
+		t.Error("an unknown word was read")
 	}
 }

@@ -37,11 +37,11 @@ type diagnose struct {
 
 // result is the JSON of diagnose.
 type result struct {
-	Job      string // or the folder
-	Healthy  bool
-	Findings []verdict.Finding
-	Note     string `json:",omitempty"` // who holds up a moving job by computing
-	States   []flight.State
+	Job      string            `json:"job"` // or the folder
+	Healthy  bool              `json:"healthy"`
+	Findings []verdict.Finding `json:"findings"`
+	Note     string            `json:"note,omitempty"` // who holds up a moving job by computing
+	States   []flight.State    `json:"states"`
 }
 
 // DiagnoseCommand returns diagnose.

@@ -95,12 +95,12 @@ func jobOf(pid int) (door.Job, error) {
 
 // view is a job as it was seen at one moment.
 type view struct {
-	Job     string
-	Program string
-	Began   time.Time
-	Size    int
-	Nodes   []string
-	States  []flight.State // of all ranks, by rank
+	Job     string         `json:"job"`
+	Program string         `json:"program"`
+	Began   time.Time      `json:"began"`
+	Size    int            `json:"size"`
+	Nodes   []string       `json:"nodes"`
+	States  []flight.State `json:"states"` // of all ranks, by rank
 	asked   []bool         // by rank: it or another one was asked, or its recording read
 }
 

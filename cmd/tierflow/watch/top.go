@@ -142,21 +142,21 @@ func (u *usages) moves(before *usages, ranks []int) bool {
 
 // row is a rank's work in some time.
 type row struct {
-	Rank    int
-	Node    string
-	Calls   float64 // a second
-	Sent    []int64 // bytes a second, by level
-	Read    []int64
-	Waiting float64 // share of the time
-	Running int
+	Rank    int     `json:"rank"`
+	Node    string  `json:"node"`
+	Calls   float64 `json:"calls_per_s"`
+	Sent    []int64 `json:"sent_bytes_per_s"` // by level
+	Read    []int64 `json:"read_bytes_per_s"`
+	Waiting float64 `json:"waiting_share"` // share of the time
+	Running int     `json:"running"`
 }
 
 // frame is one picture of top.
 type frame struct {
-	Job    string
-	Levels []string
-	Rows   []row
-	Found  *verdict.Finding `json:",omitempty"`
+	Job    string           `json:"job"`
+	Levels []string         `json:"levels"`
+	Rows   []row            `json:"rows"`
+	Found  *verdict.Finding `json:"found,omitempty"`
 }
 
 // compare makes a frame of two looks.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync"
@@ -84,7 +85,7 @@ func TestPs(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
-	views := kittest.Decode[[]*view](t, tierflow.Succeeds(t, "ps", "--json"))
+	views := decode[[]*view](t, tierflow.Succeeds(t, "ps", "--json"))
 	if len(views) != 2 || len(views[0].States) != 4 {
 		t.Errorf("%+v", views)
 	}
@@ -93,6 +94,20 @@ func TestPs(t *testing.T) {
 	if s := tierflow.Run(t, "ps"); s.Status != 2 {
 		t.Errorf("%+v", s)
 	}
+}
+
+// decode reads JSON whose fields have names like for_ns, and words in place of numbers.
+func decode[T any](t *testing.T, text string) T {
+	t.Helper()
+	for _, name := range regexp.MustCompile(`"(\w+)":`).FindAllStringSubmatch(text, -1) {
+		if strings.ToLower(name[1]) != name[1] {
+			t.Errorf("the field %s of JSON is no name_like_this", name[1])
+		}
+	}
+	if regexp.MustCompile(`"(doing|class)": *\d`).MatchString(text) {
+		t.Errorf("a number in place of a word in\n%s", text)
+	}
+	return kittest.Decode[T](t, text)
 }
 
 func TestDiagnose(t *testing.T) {
@@ -110,7 +125,7 @@ func TestDiagnose(t *testing.T) {
 	}
 	play(t, "00c0ffee", stuck(0))
 	s := tierflow.Run(t, "diagnose", "00", "--json")
-	if r := kittest.Decode[result](t, s.Out); s.Status != 0 || !r.Healthy || len(r.States) != 4 {
+	if r := decode[result](t, s.Out); s.Status != 0 || !r.Healthy || len(r.States) != 4 {
 		t.Errorf("%+v", s)
 	}
 	for _, args := range [][]string{{"diagnose"}, {"diagnose", "x"}, {"diagnose", "--pid", "1"}, {"diagnose", "4f", "--pid", "1"}, {"diagnose", "--least", "0s"}} {
@@ -183,7 +198,7 @@ func TestTop(t *testing.T) {
 	if !strings.Contains(out, "slow rank: rank 1 holds up the others") || !strings.Contains(out, "network MB/s") {
 		t.Errorf("%s", out)
 	}
-	f := kittest.Decode[frame](t, tierflow.Succeeds(t, "top", "--once", "--every", "300ms", "--json"))
+	f := decode[frame](t, tierflow.Succeeds(t, "top", "--once", "--every", "300ms", "--json"))
 	if len(f.Rows) != 3 || f.Rows[0].Calls < 100 || f.Rows[0].Sent[0] < 1e5 || f.Rows[0].Waiting < 0.5 || f.Rows[1].Waiting != 0 || f.Found == nil {
 		t.Errorf("%+v", f)
 	}
