@@ -27,12 +27,8 @@ const randomAnswer = "random-report "
 
 // runSystem runs a program on real processes.
 func (p *randomProgram) runSystem(t *testing.T) (reports []randomReport, hangs string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close() // for rank 0 to listen on
+	address, listener := rendezvous(t)
+	defer listener.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*randomPatience)
 	defer cancel()
 	n := len(p.paths)
@@ -50,6 +46,9 @@ func (p *randomProgram) runSystem(t *testing.T) (reports []randomReport, hangs s
 		rank.Env = append(os.Environ(), fmt.Sprintf("%s=%d %d", randomVariable, p.seed, r), "TIERFLOW_SECRET=the secret of a test, which is long enough", "TIERFLOW_TLS="+os.Getenv("TIERFLOW_TEST_TLS"), "GOTRACEBACK=all",
 			fmt.Sprintf("TIERFLOW_RANK=%d", r), fmt.Sprintf("TIERFLOW_SIZE=%d", n), "TIERFLOW_RENDEZVOUS="+address,
 			"TIERFLOW_NODE="+at.Node, "TIERFLOW_NUMA="+at.NUMA, "TIERFLOW_SITE="+at.Site)
+		if r == 0 {
+			giveListener(rank, listener)
+		}
 		rank.Cancel = func() error { return rank.Process.Signal(syscall.SIGQUIT) } // it tells where it hangs
 		rank.WaitDelay = 5 * time.Second
 		all.Go(func() { errs[r] = rank.Run() })
@@ -67,6 +66,27 @@ func (p *randomProgram) runSystem(t *testing.T) (reports []randomReport, hangs s
 		}
 	}
 	return reports, hangs
+}
+
+// rendezvous returns an address for processes to meet at, and a listener there for rank 0's, to
+// be closed.
+func rendezvous(t *testing.T) (address string, listener *os.File) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if listener, err = l.(*net.TCPListener).File(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String(), listener
+}
+
+// giveListener lets a process listen as rank 0.
+func giveListener(c *exec.Cmd, listener *os.File) {
+	c.ExtraFiles = []*os.File{listener}
+	c.Env = append(c.Env, "TIERFLOW_RENDEZVOUS_FD=3")
 }
 
 // TestRandomRank is a rank of a random program.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -38,17 +37,13 @@ func TestKernelForbidsReads(t *testing.T) {
 				t.Skipf("kernel.yama.ptrace_scope is %s: no process reads its sibling here", scope)
 			}
 			const n = 3
-			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
-			address := listener.Addr().String()
-			listener.Close() // rank 0 listens there
+			address, listener := rendezvous(t)
+			defer listener.Close()
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			var ranks errgroup.Group
 			for r := range n {
-				ranks.Go(func() error { return unprivileged(ctx, r, n, address, undumpable) })
+				ranks.Go(func() error { return unprivileged(ctx, r, n, address, listener, undumpable) })
 			}
 			if err := ranks.Wait(); err != nil {
 				t.Error(err)
@@ -58,7 +53,7 @@ func TestKernelForbidsReads(t *testing.T) {
 }
 
 // unprivileged runs one rank as the user nobody.
-func unprivileged(ctx context.Context, rank, size int, address string, undumpable bool) error {
+func unprivileged(ctx context.Context, rank, size int, address string, listener *os.File, undumpable bool) error {
 	const nobody = 65534
 	// The folders that this test's binary is in may be closed to that user; the
 	// kernel's own link to it is not.
@@ -69,6 +64,9 @@ func unprivileged(ctx context.Context, rank, size int, address string, undumpabl
 		undumpableVariable + "=" + strconv.Itoa(map[bool]int{true: 1}[undumpable]),
 		"TIERFLOW_RANK=" + strconv.Itoa(rank), "TIERFLOW_SIZE=" + strconv.Itoa(size),
 		"TIERFLOW_RENDEZVOUS=" + address, "TIERFLOW_SECRET=a test", "TIERFLOW_PLAN=s=solo,fs=64KiB",
+	}
+	if rank == 0 {
+		giveListener(c, listener)
 	}
 	out, err := c.CombinedOutput()
 	if err == nil && !bytes.Contains(out, []byte("--- PASS: TestUnprivilegedRank")) {
