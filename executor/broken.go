@@ -43,6 +43,9 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if c.broken != nil || at < 0 {
 		return
 	}
+	if by == c.e.rank {
+		err = c.ownError(err)
+	}
 	c.broken = err
 	c.e.memory.Leave(c.id)
 	if err == ErrClosed {
@@ -69,6 +72,23 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 	if log := c.e.world.config.Log; log != nil {
 		log.Error("communicator broken", "rank", c.me, "comm", c.id, "err", c.broken)
 	}
+}
+
+// ownError returns the error of this rank that others tell it of: they have only the text of it. It
+// was met in the call that was to make this communicator. err is what they tell, or an error met here.
+func (c *Comm) ownError(err error) error {
+	if _, told := errors.AsType[*toldError](err); !told || !c.parent.known {
+		return err
+	}
+	parent := c.e.comms[c.parent.comm]
+	switch {
+	case parent == nil:
+	case parent.cause.err != nil && parent.cause.peer == c.e.rank:
+		return parent.cause.err
+	case parent.pendingCause.err != nil && parent.pendingCause.peer == c.e.rank: // others are being told
+		return parent.pendingCause.err
+	}
+	return err
 }
 
 // markBroken breaks the communicator here; from then on nothing is written into a peer's memory.

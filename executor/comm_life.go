@@ -53,14 +53,12 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 	c.defineMembers(ranks)
 	if parent != nil {
 		for _, d := range parent.disownedCalls {
-			if d.seq == from.seq {
+			if d.seq == from.seq && c.isMember(d.by) {
 				c.breakUp(d.first, d.err)
 				c.breakUp(d.by, d.indirectError()) // if the first is no member
 				c.markAway(d.by)
 				c.abstainers = append(c.abstainers, d.by)
-				if c.isMember(d.by) {
-					without = append(without, d)
-				}
+				without = append(without, d)
 			}
 		}
 	}

@@ -233,6 +233,70 @@ func TestDisownNamesTheFirst(t *testing.T) {
 	})
 }
 
+// What others have made in a call stays whole when a rank disowns the call that is no member, before
+// or after they have made it.
+func TestDisownByNoMember(t *testing.T) {
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		succeed(t, w, func(ctx context.Context, r int) error {
+			world := w.Endpoint(levels.Rank(r)).Comm(0)
+			if r == 2 {
+				world.Disown(3, executor.LostRank(1, errEnough))
+				world.Disown(4, errEnough)
+				return nil
+			}
+			without2 := everyone(w)[:2]
+			before, err := world.Derive(5, without2, 3)
+			if err != nil {
+				return err
+			}
+			with2, err := world.Derive(6, everyone(w), 4)
+			if err != nil {
+				return err
+			}
+			if err := barrierOn(t, with2).Do(ctx); err == nil { // then all that rank 2 has said is here
+				return errors.New("barrier on what rank 2 doesn't have succeeded")
+			}
+			after, err := world.Derive(7, without2, 3)
+			if err != nil {
+				return err
+			}
+			return errors.Join(barrierOn(t, before).Do(ctx), barrierOn(t, after).Do(ctx))
+		})
+	})
+}
+
+// A rank that breaks a communicator breaks others by that, which its peers don't make then. It hears
+// its own error there, not the text that came back.
+func TestOwnErrorComesBack(t *testing.T) {
+	mine := errors.New("my own")
+	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		succeed(t, w, func(ctx context.Context, r int) error {
+			parent := makeComm(t, w.Endpoint(levels.Rank(r)), 5, everyone(w))
+			if r != 1 {
+				err := barrierOn(t, parent).Do(ctx)
+				if !names(err, 1) {
+					return fmt.Errorf("barrier that rank 1 has left: %w", err)
+				}
+				parent.Disown(3, err)
+				return nil
+			}
+			child, err := parent.Derive(6, everyone(w), 3)
+			if err != nil {
+				return err
+			}
+			done, cancel := context.WithCancelCause(ctx)
+			cancel(mine)
+			if err := barrierOn(t, parent).Do(done); !errors.Is(err, mine) {
+				return fmt.Errorf("barrier left: %w", err)
+			}
+			if err := barrierOn(t, child).Do(ctx); !errors.Is(err, mine) {
+				return fmt.Errorf("barrier on what the others don't have: %w", err)
+			}
+			return nil
+		})
+	})
+}
+
 // A large send whose receive is too short ends although the receiver is gone when the
 // sender comes to look.
 func TestShortReceiveThenClose(t *testing.T) {
