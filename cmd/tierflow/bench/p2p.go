@@ -175,6 +175,24 @@ func (b *benchP2P) write(found *meter.Found, stdout io.Writer) error {
 	return kit.WriteResult(stdout, b.json, found, func() []byte { return p2pText(found) })
 }
 
+// farOff is how many times a modelled time may be a measured one, or the other way round, without a warning.
+const farOff = 2
+
+// misfit warns of the point that the machine's numbers fit worst; empty: they fit all.
+func misfit(curves []meter.Curve) string {
+	worst, text := float64(farOff), ""
+	for _, c := range curves {
+		for _, p := range c.Points {
+			if off := max(p.Modelled/p.NS, p.NS/p.Modelled); off > worst {
+				worst = off
+				text = fmt.Sprintf("warning: the machine's numbers don't fit: level %c, %v, %s take %.2f µs, modelled %.2f; look at the column \"to measured\", and measure again when nothing else runs",
+					c.Level, c.Way, tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Modelled/1e3)
+			}
+		}
+	}
+	return text
+}
+
 // p2pText is the printed form of a machine.
 func p2pText(found *meter.Found) []byte {
 	var b bytes.Buffer
@@ -191,6 +209,9 @@ func p2pText(found *meter.Found) []byte {
 			fmt.Fprintf(w, "%s\t%.2f\t%.2f\t%s\t%.2f\t%.2f\n", tasks.FormatBytes(p.Bytes), p.NS/1e3, p.Half/1e3, kit.RateText(1e9*p.Rate), p.Modelled/1e3, p.Modelled/p.NS)
 		}
 		w.Flush()
+	}
+	if text := misfit(found.Curves); text != "" {
+		b.WriteString("\n# " + text + "\n")
 	}
 	return b.Bytes()
 }

@@ -60,3 +60,21 @@ func TestP2PRefusals(t *testing.T) {
 		"extra":              "there are only flags",
 	})
 }
+
+// The worst point of a machine that doesn't fit is named.
+func TestMisfit(t *testing.T) {
+	curve := func(level machine.Symbol, modelled ...float64) meter.Curve {
+		c := meter.Curve{Level: level, Way: meter.Turns}
+		for _, ns := range modelled {
+			c.Points = append(c.Points, meter.Point{Bytes: 64, NS: 1000, Modelled: ns})
+		}
+		return c
+	}
+	if got := misfit([]meter.Curve{curve('s', 1100, 600), curve('i', 1900)}); got != "" {
+		t.Errorf("numbers within twice: %s", got)
+	}
+	const want = "warning: the machine's numbers don't fit: level i, turns, 64B take 1.00 µs, modelled 0.10; "
+	if got := misfit([]meter.Curve{curve('s', 4000), curve('i', 1000, 100)}); !strings.HasPrefix(got, want) {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"gonum.org/v1/gonum/stat"
 
@@ -136,6 +136,7 @@ type Results struct {
 	plain  bool // nothing was checked: simulations move no bytes
 	origin provenance
 	All    []Result
+	widths []int // of columns, characters
 }
 
 var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
@@ -165,7 +166,13 @@ func (r *Results) addRow(row Result) error {
 		return nil
 	}
 	rate := func(gbytes float64) string { return strings.Replace(kit.RateText(1e9*gbytes), " ", "", 1) } // one word
-	us := func(v float64) string { return strconv.FormatFloat(v, 'f', 3, 64) }
+	us := func(v float64) string {                                                                       // in seven characters
+		digits := 3
+		for most := 1e3; digits > 0 && v >= most; most *= 10 {
+			digits--
+		}
+		return strconv.FormatFloat(v, 'f', digits, 64)
+	}
 	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
 		us(row.Min), us(row.P50), us(row.P99), rate(row.AlgBW), rate(row.BusBW), strconv.FormatInt(row.Wrong, 10),
@@ -191,16 +198,32 @@ func (r *Results) addRow(row Result) error {
 	return r.printLine(cells, row.asked)
 }
 
-// printLine prints one row at once. Its columns are wide enough for all rows, and line up though
-// rows come seconds apart.
+// usualWidths are wide enough for most rows, and so narrow that a row fits into a line of 80.
+var usualWidths = []int{10, 7, 6, 5, 7, 7, 7, 8, 8, 5}
+
+// printLine prints one row at once. Its columns line up with those before, though rows come seconds
+// apart; one with a wider cell is wider from then on.
 func (r *Results) printLine(cells []string, plan string) error {
-	w := tabwriter.NewWriter(r.Out, 11, 0, 1, ' ', tabwriter.AlignRight)
-	text := strings.Join(cells, "\t") + "\t"
-	if r.named { // last and not aligned: its width is anybody's guess
-		text += " " + plan
+	if r.widths == nil {
+		r.widths = slices.Clone(usualWidths)
 	}
-	fmt.Fprintln(w, text)
-	return w.Flush()
+	var b strings.Builder
+	for i, cell := range cells {
+		n := utf8.RuneCountInString(cell)
+		if i == len(r.widths) {
+			r.widths = append(r.widths, 7)
+		}
+		r.widths[i] = max(r.widths[i], n)
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(strings.Repeat(" ", r.widths[i]-n) + cell)
+	}
+	if r.named { // last and not aligned: its width is anybody's guess
+		b.WriteString("  " + plan)
+	}
+	_, err := fmt.Fprintln(r.Out, b.String())
+	return err
 }
 
 // printEnd prints the JSON. It returns an error if a result was wrong.

@@ -51,11 +51,11 @@ classic file for the next smaller numbers of ranks.`,
 		Args: kit.Operand(whichFile),
 		RunE: func(c *cobra.Command, args []string) error {
 			text, notes, err := v.convert(args[0])
-			if err != nil {
-				return err
-			}
 			for _, n := range notes {
 				fmt.Fprintf(c.ErrOrStderr(), "%s: %v\n", args[0], n)
+			}
+			if err != nil {
+				return err
 			}
 			return kit.WriteOutput(c.OutOrStdout(), v.output, []byte(text))
 		},
@@ -93,21 +93,7 @@ func (v *conversion) convert(name string) (text string, notes []foreign.Note, er
 	if err != nil {
 		return "", nil, err
 	}
-	text = string(data)
-	switch v.from {
-	case "ompi":
-		text, notes, err = foreign.ReadClassic(name, text, v.version)
-	case "ompi-json":
-		text, notes, err = foreign.ReadJSON(name, text)
-	case "han":
-		text, notes, err = foreign.ReadHAN(name, text)
-	case "mpich", "mpich-ch4":
-		text, notes, err = foreign.ReadMPICH(name, text)
-	}
-	if err != nil {
-		return "", nil, err
-	}
-	b, err := rules.Parse(name, text)
+	b, notes, err := v.read(v.from, name, string(data))
 	if err != nil {
 		return "", nil, err
 	}
@@ -129,5 +115,41 @@ func (v *conversion) convert(name string) (text string, notes []foreign.Note, er
 			more[i].Line = 0 // the lines are of rules nobody sees
 		}
 	}
-	return text, append(notes, more...), err
+	if notes = append(notes, more...); err != nil {
+		return "", notes, err
+	}
+	if back, _, unreadable := v.read(v.to, name, text); decisions(b) > 0 && (unreadable != nil || decisions(back) == 0) {
+		err = fmt.Errorf("%s: nothing is left of %d decisions as %s for nodes of %d ranks (--ranks-per-node), and nothing is written", name, decisions(b), v.to, v.layout.PerNode)
+		return "", notes, err
+	}
+	return text, notes, nil
+}
+
+// read reads rules of a format.
+func (v *conversion) read(format, name, text string) (b *rules.Base, notes []foreign.Note, err error) {
+	switch format {
+	case "ompi":
+		text, notes, err = foreign.ReadClassic(name, text, v.version)
+	case "ompi-json":
+		text, notes, err = foreign.ReadJSON(name, text)
+	case "han":
+		text, notes, err = foreign.ReadHAN(name, text)
+	case "mpich", "mpich-ch4":
+		text, notes, err = foreign.ReadMPICH(name, text)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	b, err = rules.Parse(name, text)
+	return b, notes, err
+}
+
+// decisions is how many plans rules name.
+func decisions(b *rules.Base) (n int) {
+	for _, l := range b.Leaves() {
+		if !l.Default {
+			n++
+		}
+	}
+	return n
 }

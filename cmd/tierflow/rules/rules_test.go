@@ -72,9 +72,16 @@ func TestConvert(t *testing.T) {
 	if !strings.Contains(got, "\n65536 3 0 8192  # pipeline\n") {
 		t.Error(got)
 	}
-	s := tierflow.Run(t, "rules", "convert", "--to", "ompi", file(t, "bcast: shape=sag"))
+	s := tierflow.Run(t, "rules", "convert", "--to", "ompi", file(t, "bcast: if bytes < 4KiB then shape=flat,ib=adapt/binomial else shape=sag"))
 	if s.Status != 0 || !strings.Contains(s.Errors, "my.rules: line 1: bcast: ompi has no algorithm for shape=sag: left to its own decision\n") {
 		t.Errorf("status %d, %s", s.Status, s.Errors)
+	}
+	for _, to := range []string{"ompi", "ompi-json", "han"} { // no node has one rank
+		out := filepath.Join(t.TempDir(), "none")
+		s := tierflow.Run(t, "rules", "convert", "--to", to, "-o", out, file(t, "bcast: if pernode = 2 then shape=flat,ib=adapt/binomial else default"))
+		if _, err := os.Stat(out); s.Status != 1 || !strings.Contains(s.Errors, "nothing is left of 1 decisions as "+to) || err == nil {
+			t.Errorf("%s of rules for nodes of 2 ranks: %+v, %v", to, s, err)
+		}
 	}
 	for _, args := range [][]string{{"--from", "nccl"}, {"--for", "3"}, {"--ranks-per-node", "0"}} {
 		if s := tierflow.Run(t, append([]string{"rules", "convert", name}, args...)...); s.Status != 2 {

@@ -24,7 +24,7 @@ func (u *Tuning) AddFlags(c *cobra.Command) {
 	f.StringVar(&u.ops, "ops", strings.Join(kit.Names(tasks.Requestable()), ","), "collectives")
 	f.StringVar(&u.Type, "dtype", "f32", "element type")
 	f.StringVar(&u.Op, "reduce-op", "sum", "operation of reductions")
-	f.TextVar(&u.Regime, "regime", costs.Single, "how calls follow each other: "+strings.Join(kit.Names(costs.Regimes()), " or "))
+	f.TextVar(&u.Regime, "regime", costs.Single, "how calls follow each other, a `word`: "+strings.Join(kit.Names(costs.Regimes()), " or "))
 	f.DurationVar(&u.Time, "time", 50*time.Millisecond, "most time for one measurement, beyond five samples")
 	f.StringVar(&u.shapes, "shapes", "", "shapes to search (default all)")
 	f.StringVar(&u.submodules, "submodules", "", "submodules to search (default all)")
