@@ -172,6 +172,10 @@ func (t *Transfer) Wait() (int, error) {
 	return n, nil
 }
 
+// Done reports whether the transfer has ended, and Wait would return at once. An end with an error
+// counts too.
+func (t *Transfer) Done() bool { return t == nil || t.t == nil || t.t.Done() }
+
 // Peer is the rank at the other end: a send's target, or a receive's source. It is -1 for
 // [StartRecvAny] as long as there is no message.
 func (t *Transfer) Peer() int {
