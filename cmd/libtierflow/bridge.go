@@ -6,10 +6,8 @@ package main
 #include <stdlib.h>
 #define TF_TYPES_ONLY
 #include "abi/tierflow.h"
+#include "entry.h"
 
-// A pointer alone: a library loaded late has little room for variables of each thread.
-static _Thread_local char *tf_text;
-static char *tf_text_of_thread(void) { return tf_text ? tf_text : (tf_text = calloc(1, 2048)); }
 static int tf_call_share(int (*f)(void *, int, void *), void *b, int n, void *arg) { return f(b, n, arg); }
 static void tf_call_progress(void (*f)(void *), void *arg) { f(arg); }
 */
@@ -20,21 +18,24 @@ import (
 	"context"
 	"errors"
 	"unsafe"
+
+	"github.com/tierflow/tierflow/planner"
 )
 
 // setError sets tf_error's text of this thread: the goroutine of a call from C stays on the
 // caller's thread.
 func setError(err error) {
-	const most = 2048
-	if C.tf_text_of_thread() == nil {
+	f := C.tf_failure_of_thread()
+	if f == nil {
 		return
 	}
-	text := unsafe.Slice((*byte)(unsafe.Pointer(C.tf_text_of_thread())), most)
-	text[copy(text[:most-1], err.Error())] = 0
+	f.recoverable = 0
+	if planner.Recoverable(err) {
+		f.recoverable = 1
+	}
+	text := unsafe.Slice((*byte)(unsafe.Pointer(&f.text)), len(f.text))
+	text[copy(text[:len(text)-1], err.Error())] = 0
 }
-
-// errorText is the place of this text.
-func errorText() *C.char { return C.tf_text_of_thread() }
 
 // sharer makes a function for join.Config of one in C, and remembers its call.
 type sharer struct {

@@ -12,6 +12,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 	"unsafe"
 
 	_ "github.com/tierflow/tierflow/cmd/libtierflow/abi" // see abi.Header
@@ -27,14 +28,19 @@ func status(err error) C.int {
 	return 1
 }
 
-//export tf_error
-func tf_error() *C.char { return errorText() }
+// place is an error if a result has nowhere to go.
+func place[T any](name string, p *T) error {
+	if p == nil {
+		return fmt.Errorf("%s is NULL; it must say where the result goes", name)
+	}
+	return nil
+}
 
-//export tf_abi
-func tf_abi() C.int { return C.TF_ABI }
-
-//export tf_open
-func tf_open(config *C.tf_config, world *C.uintptr_t) C.int {
+//export tfOpen
+func tfOpen(config *C.tf_config, world *C.uintptr_t) C.int {
+	if err := place("tf_open: world", world); err != nil {
+		return status(err)
+	}
 	c, err := open(config)
 	if err == nil {
 		*world = C.uintptr_t(comms.add(c))
@@ -42,8 +48,8 @@ func tf_open(config *C.tf_config, world *C.uintptr_t) C.int {
 	return status(err)
 }
 
-//export tf_close
-func tf_close(h C.uintptr_t) C.int {
+//export tfClose
+func tfClose(h C.uintptr_t) C.int {
 	c, err := comms.remove(uintptr(h))
 	if err == nil {
 		err = c.close()
@@ -61,20 +67,23 @@ func number(h C.uintptr_t, of func(c *comm) int) C.int {
 	return C.int(of(c))
 }
 
-//export tf_rank
-func tf_rank(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Rank() }) }
+//export tfRank
+func tfRank(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Rank() }) }
 
-//export tf_size
-func tf_size(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Size() }) }
+//export tfSize
+func tfSize(h C.uintptr_t) C.int { return number(h, func(c *comm) int { return c.Size() }) }
 
-//export tf_nodes
-func tf_nodes(h C.uintptr_t) C.int {
+//export tfNodes
+func tfNodes(h C.uintptr_t) C.int {
 	return number(h, func(c *comm) int { return c.Topology().Nodes() })
 }
 
-//export tf_draw
-func tf_draw(h C.uintptr_t, id *C.uint64_t) C.int {
+//export tfDraw
+func tfDraw(h C.uintptr_t, id *C.uint64_t) C.int {
 	c, err := comms.find(uintptr(h))
+	if err == nil {
+		err = place("tf_draw: id", id)
+	}
 	if err == nil {
 		var n uint64
 		n, err = c.DrawID()
@@ -83,14 +92,17 @@ func tf_draw(h C.uintptr_t, id *C.uint64_t) C.int {
 	return status(err)
 }
 
-//export tf_sub
-func tf_sub(h C.uintptr_t, id C.uint64_t, ranks *C.int, n C.int, sub *C.uintptr_t) C.int {
+//export tfSub
+func tfSub(h C.uintptr_t, id C.uint64_t, ranks *C.int, n C.int, sub *C.uintptr_t) C.int {
 	c, err := comms.find(uintptr(h))
 	if err != nil {
 		return status(err)
 	}
-	if n < 1 || ranks == nil {
-		return status(fmt.Errorf("sub: %d ranks; allowed are 1 to %d", n, c.Size()))
+	if err := place("tf_sub: sub", sub); err != nil {
+		return status(err)
+	}
+	if n < 1 || int(n) > c.Size() || ranks == nil {
+		return status(fmt.Errorf("tf_sub: %d ranks at %p; allowed are 1 to %d, not at NULL", n, ranks, c.Size()))
 	}
 	list := make([]int, n)
 	for i, r := range unsafe.Slice(ranks, n) {
@@ -98,7 +110,7 @@ func tf_sub(h C.uintptr_t, id C.uint64_t, ranks *C.int, n C.int, sub *C.uintptr_
 	}
 	made, err := c.Sub(uint64(id), list)
 	if err == nil {
-		*sub = C.uintptr_t(comms.add(&comm{Comm: made}))
+		*sub = C.uintptr_t(comms.add(&comm{Comm: made, progress: c.progress}))
 	}
 	return status(err)
 }
@@ -111,8 +123,8 @@ func readCall(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) (
 	return c, r, from, to, err
 }
 
-//export tf_call
-func tf_call(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) C.int {
+//export tfCall
+func tfCall(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) C.int {
 	c, r, from, to, err := readCall(h, request, send, recv)
 	if err == nil {
 		err = c.PrepareNow(context.Background(), r, from, to)
@@ -120,8 +132,35 @@ func tf_call(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) C.
 	return status(err)
 }
 
-//export tf_ready
-func tf_ready(h C.uintptr_t, request *C.tf_request) C.int {
+//export tfCallWithin
+func tfCallWithin(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer, ns C.int64_t) C.int {
+	ctx, cancel, err := within(ns)
+	if err != nil {
+		return status(err)
+	}
+	defer cancel()
+	c, r, from, to, err := readCall(h, request, send, recv)
+	if err == nil {
+		err = c.PrepareNow(ctx, r, from, to)
+	}
+	return status(err)
+}
+
+// within returns a context with a call's time limit in nanoseconds; 0: none.
+func within(ns C.int64_t) (context.Context, context.CancelFunc, error) {
+	limit := time.Duration(ns)
+	switch {
+	case ns < 0:
+		return nil, nil, fmt.Errorf("a limit of %d ns for a call; allowed are those from 1 on, and 0 for none", ns)
+	case ns == 0:
+		return context.Background(), func() {}, nil
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, fmt.Errorf("the limit of %v for a call: %w", limit, context.DeadlineExceeded))
+	return ctx, cancel, nil
+}
+
+//export tfReady
+func tfReady(h C.uintptr_t, request *C.tf_request) C.int {
 	c, err := comms.find(uintptr(h))
 	if err == nil {
 		err = c.ready(request)
@@ -129,65 +168,75 @@ func tf_ready(h C.uintptr_t, request *C.tf_request) C.int {
 	return status(err)
 }
 
-//export tf_start
-func tf_start(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer, run *C.uintptr_t) C.int {
+//export tfStart
+func tfStart(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer, run *C.uintptr_t) C.int {
+	if err := place("tf_start: run", run); err != nil {
+		return status(err)
+	}
 	c, r, from, to, err := readCall(h, request, send, recv)
 	if err != nil {
 		return status(err)
 	}
 	s, err := c.start(r, from, to)
+	return c.keep(s, err, run)
+}
+
+// keep gives C the number of what was started, unless its start has failed.
+func (c *comm) keep(s running, err error, run *C.uintptr_t) C.int {
 	if err == nil {
-		*run = C.uintptr_t(runs.add(s))
+		*run = C.uintptr_t(runs.add(&started{running: s, progress: c.progress}))
 	}
 	return status(err)
 }
 
-//export tf_exchange
-func tf_exchange(h C.uintptr_t, coll, root C.int, give, get *C.tf_block, run *C.uintptr_t) C.int {
+//export tfExchange
+func tfExchange(h C.uintptr_t, coll, root C.int, give, get *C.tf_block, run *C.uintptr_t) C.int {
 	c, err := comms.find(uintptr(h))
 	if err != nil {
 		return status(err)
 	}
-	if run == nil {
-		l := c.borrowLists()
-		err = c.ExchangeNow(context.Background(), tasks.Collective(coll), int(root), l.give.of(give), l.get.of(get))
-		c.lists.Put(l)
-		return status(err)
+	if run != nil {
+		x, err := c.startExchange(tasks.Collective(coll), int(root), give, get)
+		return c.keep(x, err, run)
 	}
-	l := c.newLists()
-	x, err := c.StartExchange(context.Background(), tasks.Collective(coll), int(root), l.give.of(give), l.get.of(get))
-	if err == nil {
-		*run = C.uintptr_t(runs.add(&started{comm: c, exchange: x}))
-	}
-	return status(err)
+	return status(c.exchange(tasks.Collective(coll), int(root), give, get))
 }
 
-//export tf_test
-func tf_test(h C.uintptr_t, done *C.int) C.int {
+//export tfTest
+func tfTest(h C.uintptr_t, done *C.int) C.int {
+	if err := place("tf_test: done", done); err != nil {
+		return status(err)
+	}
 	*done = 0
 	s, err := runs.find(uintptr(h))
 	if err != nil {
 		return status(err)
 	}
-	if !s.done() {
+	if !s.Done() {
 		return 0
 	}
 	*done = 1
-	return tf_wait(h)
+	return tfWait(h)
 }
 
-//export tf_done
-func tf_done(n C.int, list *C.uintptr_t) C.int {
+//export tfDone
+func tfDone(n C.int, list *C.uintptr_t) C.int {
+	switch {
+	case n <= 0:
+		return -1
+	case list == nil:
+		return 0
+	}
 	for i, h := range unsafe.Slice(list, n) {
-		if s, err := runs.find(uintptr(h)); err != nil || s.done() {
+		if s, err := runs.find(uintptr(h)); err != nil || s.Done() {
 			return C.int(i)
 		}
 	}
 	return -1
 }
 
-//export tf_wait
-func tf_wait(h C.uintptr_t) C.int {
+//export tfWait
+func tfWait(h C.uintptr_t) C.int {
 	s, err := runs.remove(uintptr(h))
 	if err == nil {
 		err = s.end()
@@ -195,11 +244,36 @@ func tf_wait(h C.uintptr_t) C.int {
 	return status(err)
 }
 
-//export tf_explain
-func tf_explain(h C.uintptr_t, request *C.tf_request, text *C.char, size C.size_t) C.int {
+//export tfWaitFor
+func tfWaitFor(h C.uintptr_t, ns C.int64_t, done *C.int) C.int {
+	if err := place("tf_wait_for: done", done); err != nil {
+		return status(err)
+	}
+	*done = 0
+	s, err := runs.find(uintptr(h))
+	if err != nil {
+		return status(err)
+	}
+	ctx, cancel, err := within(ns)
+	if err != nil {
+		return status(err)
+	}
+	defer cancel()
+	if !s.await(ctx) {
+		return 0
+	}
+	*done = 1
+	return tfWait(h)
+}
+
+//export tfExplain
+func tfExplain(h C.uintptr_t, request *C.tf_request, text *C.char, size C.size_t) C.int {
 	c, err := comms.find(uintptr(h))
 	if err != nil {
 		return status(err)
+	}
+	if text == nil && size > 0 {
+		return status(fmt.Errorf("tf_explain: text is NULL; it must say where %d bytes are", size))
 	}
 	why, err := c.explain(request)
 	if err == nil && size > 0 {

@@ -12,10 +12,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
@@ -26,14 +28,16 @@ import (
 // comm is a communicator, with the collectives that nonblocking calls have left for reuse.
 type comm struct {
 	*planner.Comm
-	open *atomic.Bool // of a world: progress may be called; nil of others
+	open     *atomic.Bool // of a world and its successors: progress may be called; nil of others
+	progress func()       // the caller's; nil: none
 
 	known [knowns]atomic.Pointer[checkedRequest] // requests read before, by slotOf; nil: none
 	lists sync.Pool                              // of *blockLists
 
 	mu    sync.Mutex
-	spare map[tasks.Request][]*planner.Collective
-	count int // in spare; at most maxSpare
+	spare map[tasks.Request][]*startedCollective
+	count int     // in spare; at most maxSpare
+	next  uintptr // the number of its successor after tf_shrink; 0: none
 }
 
 // maxSpare bounds the collectives kept by a communicator for further starts.
@@ -42,12 +46,28 @@ const maxSpare = 256
 // options is the JSON of tf_config.
 type options struct {
 	Plan, Table, Machine, Links, Recorder string
-	Deterministic                         bool
+	Deterministic, Uniform                bool
+	CallTimeout                           duration `json:"call_timeout"`
+}
+
+// duration is a time as text, such as 30s; 0: none.
+type duration time.Duration
+
+func (d *duration) UnmarshalText(text []byte) error {
+	t, err := time.ParseDuration(string(text))
+	if err != nil || t < 0 {
+		return fmt.Errorf("call_timeout is %q; allowed are durations such as 30s or 5m, and 0s for none", text)
+	}
+	*d = duration(t)
+	return nil
 }
 
 // open enters the job.
 func open(config *C.tf_config) (c *comm, err error) {
-	if config == nil || config.abi != C.TF_ABI {
+	if config == nil {
+		return nil, errors.New("tf_open: config is NULL; one of zeros with abi = TF_ABI is enough")
+	}
+	if config.abi != C.TF_ABI {
 		return nil, fmt.Errorf("tf_open: the program was not built with this library's tierflow.h, of TF_ABI %d", C.TF_ABI)
 	}
 	s := &sharer{config: *config}
@@ -61,11 +81,12 @@ func open(config *C.tf_config) (c *comm, err error) {
 	c = &comm{open: &atomic.Bool{}}
 	if config.progress != nil {
 		// Not while joining or leaving: these may be on another thread.
-		o.Progress = func() {
+		c.progress = func() {
 			if c.open.Load() {
 				progress(&s.config)
 			}
 		}
+		o.Progress = c.progress
 	}
 	if config.share == nil {
 		c.Comm, err = planner.Join(context.Background(), o)
@@ -109,84 +130,21 @@ func readOptions(config *C.tf_config) (*planner.Options, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(C.GoString(config.options))))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return nil, fmt.Errorf("tf_open: options: %w; allowed are plan, table, machine, links, recorder and deterministic", err)
+		return nil, fmt.Errorf("tf_open: options: %w; allowed are plan, table, machine, links, recorder, deterministic, uniform and call_timeout", err)
 	}
 	return &planner.Options{
-		Plan: o.Plan, Table: o.Table, Machine: o.Machine, Links: o.Links, Recorder: o.Recorder, Deterministic: o.Deterministic,
+		Plan: o.Plan, Table: o.Table, Machine: o.Machine, Links: o.Links, Recorder: o.Recorder,
+		Deterministic: o.Deterministic, Uniform: o.Uniform, CallTimeout: time.Duration(o.CallTimeout),
 	}, nil
 }
 
+// close leaves the communicator. The job of one with a successor goes on.
 func (c *comm) close() error {
-	if c.open != nil {
+	c.mu.Lock()
+	last := c.next == 0
+	c.mu.Unlock()
+	if c.open != nil && last {
 		c.open.Store(false)
 	}
 	return c.Close()
-}
-
-// started is a collective on its way.
-type started struct {
-	comm     *comm
-	col      *planner.Collective // nil: an exchange
-	pending  *planner.Pending
-	exchange *planner.Exchange
-}
-
-// start starts a used collective again, or a new one.
-func (c *comm) start(r tasks.Request, send, recv []byte) (*started, error) {
-	col, err := c.spareFor(r), error(nil)
-	if col == nil {
-		col, err = c.Prepare(r, send, recv)
-	} else {
-		err = col.Rebind(send, recv)
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := col.Start(context.Background())
-	if err != nil {
-		return nil, err
-	}
-	return &started{comm: c, col: col, pending: p}, nil
-}
-
-// spareFor takes a collective of an earlier start; nil: there is none.
-func (c *comm) spareFor(r tasks.Request) *planner.Collective {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	list := c.spare[r]
-	if len(list) == 0 {
-		return nil
-	}
-	col := list[len(list)-1]
-	c.spare[r] = list[:len(list)-1]
-	c.count--
-	return col
-}
-
-// done reports whether it has ended.
-func (s *started) done() bool {
-	if s.exchange != nil {
-		return s.exchange.Done()
-	}
-	return s.pending.Done()
-}
-
-// end waits for it, and keeps the reusable collective.
-func (s *started) end() error {
-	if s.exchange != nil {
-		return s.exchange.Wait()
-	}
-	if err := s.pending.Wait(); err != nil {
-		return err
-	}
-	c := s.comm
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.count >= maxSpare || c.spare == nil {
-		c.spare, c.count = map[tasks.Request][]*planner.Collective{}, 0
-	}
-	r := s.col.Request()
-	c.spare[r] = append(c.spare[r], s.col)
-	c.count++
-	return nil
 }

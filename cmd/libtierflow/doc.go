@@ -2,7 +2,7 @@
 // knows no MPI, and takes no part in choosing or running: every call is one of planner's.
 //
 //	go build -buildmode=c-shared -o libtierflow.so ./cmd/libtierflow
-//	cc -I cmd/libtierflow prog.c ./libtierflow.so
+//	cc -I cmd/libtierflow/abi prog.c ./libtierflow.so
 //
 // The package alone needs cgo: without it this is all there is.
 package main

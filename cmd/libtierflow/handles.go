@@ -25,7 +25,7 @@ type entry[T any] struct {
 
 var (
 	comms = handles[comm]{what: "communicator"}
-	runs  = handles[started]{what: "started collective"}
+	runs  = handles[started]{what: "started call"}
 )
 
 func (h *handles[T]) add(x *T) uintptr {

@@ -110,7 +110,7 @@ func compiled(t testing.TB, name string) string {
 		t.Skip("SKIPPED: there is no cc to build a C program with")
 	}
 	lib, prog := builtLibrary(t), filepath.Join(t.TempDir(), name)
-	args := []string{"-O2", "-Wall", "-Werror", "-I", "abi", "-o", prog, "testdata/" + name + ".c", lib, "-Wl,-rpath," + filepath.Dir(lib)}
+	args := []string{"-O2", "-Wall", "-Werror", "-pthread", "-I", "abi", "-o", prog, "testdata/" + name + ".c", lib, "-Wl,-rpath," + filepath.Dir(lib)}
 	if out, err := exec.Command(cc, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -156,6 +156,11 @@ func runRanksAt(t testing.TB, at string, n int, program ...string) []string {
 // A C program calls everything that the header has.
 func TestFromC(t *testing.T) {
 	runRanks(t, 3, compiled(t, "library"))
+}
+
+// A C program sends, limits and aborts its calls, and goes on without a dead rank.
+func TestPeersFromC(t *testing.T) {
+	runRanks(t, 4, compiled(t, "peers"))
 }
 
 // Ranks that share their invitation meet where it says, also under tierflow run, whose launcher listens for another

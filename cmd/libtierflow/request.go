@@ -9,6 +9,7 @@ package main
 import "C"
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"unsafe"
@@ -46,6 +47,9 @@ func slotOf(q *C.tf_request) uint64 {
 // look reads a C structure, and returns the lengths of this rank's buffers. It complains of an
 // impossible request.
 func (c *comm) look(q *C.tf_request) (*checkedRequest, error) {
+	if q == nil {
+		return nil, errors.New("the request is NULL; it must say which collective is called")
+	}
 	asked, counts := *q, []int64(nil)
 	if q.counts != nil {
 		counts = unsafe.Slice((*int64)(unsafe.Pointer(q.counts)), c.Size())
@@ -125,35 +129,4 @@ func (c *comm) explain(q *C.tf_request) (string, error) {
 		return "", err
 	}
 	return c.ExplainRequest(k.request)
-}
-
-// blockList has room for the blocks of all ranks.
-type blockList [][]byte
-
-// blockLists are those of an exchange.
-type blockLists struct{ give, get blockList }
-
-func (c *comm) newLists() *blockLists {
-	return &blockLists{make(blockList, c.Size()), make(blockList, c.Size())}
-}
-
-func (c *comm) borrowLists() *blockLists {
-	if l, ok := c.lists.Get().(*blockLists); ok {
-		return l
-	}
-	return c.newLists()
-}
-
-// of returns the blocks of C's list; nil for none.
-func (l blockList) of(first *C.tf_block) [][]byte {
-	if first == nil {
-		return nil
-	}
-	for i, b := range unsafe.Slice(first, len(l)) {
-		l[i] = nil
-		if b.bytes > 0 {
-			l[i] = unsafe.Slice((*byte)(b.at), b.bytes)
-		}
-	}
-	return l
 }

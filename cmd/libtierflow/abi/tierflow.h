@@ -11,17 +11,23 @@
  * thread may call them. Collectives of one communicator are called one after the other, in
  * the same order on all ranks; those of different communicators are independent.
  *
- * The library brings the Go runtime along: load it once, and never unload it. */
+ * ns is a call's time limit in nanoseconds; 0 is none but the job's, option call_timeout. A call
+ * that its limit ends breaks the communicator on all ranks, and tf_error says which ranks it
+ * waited for.
+ *
+ * The library brings the Go runtime along: load it once, and never unload it. A process forked
+ * off has no place in the job: there all calls fail. */
 #ifndef TIERFLOW_H
 #define TIERFLOW_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-#define TF_ABI 2 /* grows with every change that breaks programs */
+#define TF_ABI 2 /* grows with every change that breaks programs; new functions and options break none */
+#define TF_ANY (-1)
 
 typedef struct tf_comm tf_comm; /* a communicator; 0 is none */
-typedef struct tf_run tf_run;   /* a collective that was started; 0 is none */
+typedef struct tf_run tf_run;   /* a collective, send or receive that was started; 0 is none */
 
 enum tf_collective {
 	TF_BCAST = 1, TF_REDUCE, TF_ALLREDUCE, TF_ALLGATHER, TF_GATHER, TF_SCATTER,
@@ -49,7 +55,11 @@ typedef struct {
 	 * another library go on. The thread then never sleeps. NULL: none. */
 	void (*progress)(void *arg);
 	void *arg;           /* for both */
-	const char *options; /* {"plan": …, "table": …, "machine": …, "links": …, "recorder": …, "deterministic": true}; NULL: none */
+	/* {"plan": …, "table": …, "machine": …, "links": …, "recorder": …, "deterministic": true,
+	 * "uniform": true, "call_timeout": "30s"}; NULL: none. With uniform, rank 0's, a collective
+	 * ends alike on all ranks that go on after a death: tf_agree isn't needed. call_timeout
+	 * is the limit of each call of this rank; else TIERFLOW_CALL_TIMEOUT says it. */
+	const char *options;
 } tf_config;
 
 /* tf_request is what all ranks ask for. What a collective has no use for is not looked at. */
@@ -69,6 +79,11 @@ typedef struct {
 	int64_t bytes; /* 0: at is not looked at */
 } tf_block;
 
+typedef struct {
+	int64_t count; /* elements that have come */
+	int source;    /* their sender */
+} tf_status;
+
 #ifndef TF_TYPES_ONLY
 #ifdef __cplusplus
 extern "C" {
@@ -87,16 +102,33 @@ int tf_sub(tf_comm *world, uint64_t id, const int *ranks, int n, tf_comm **sub);
 
 /* tf_call runs a collective. A buffer that this rank has no use for may be NULL. */
 int tf_call(tf_comm *comm, const tf_request *request, const void *send, void *recv);
+int tf_call_within(tf_comm *comm, const tf_request *request, const void *send, void *recv, int64_t ns);
 
 /* tf_ready compiles what tf_call of the request would compile, without a message. */
 int tf_ready(tf_comm *comm, const tf_request *request);
 
-/* tf_start begins a collective, which goes on by itself. It ends with the tf_test that says
- * done, with tf_wait, or with either that fails; the run is gone then. Buffers must not be touched before. */
+/* tf_start begins a collective, which goes on by itself. It ends with the tf_test or tf_wait_for
+ * that says done, with tf_wait, or with one of them that fails; the run is gone then. Buffers must not be touched before. */
 int tf_start(tf_comm *comm, const tf_request *request, const void *send, void *recv, tf_run **run);
 int tf_test(tf_run *run, int *done);
-int tf_wait(tf_run *run);                     /* waits until it has ended, in place of tf_test */
-int tf_done(int n, tf_run *const *runs);      /* the first of them that has ended, or is none; -1: all go on */
+int tf_wait(tf_run *run);                /* waits until it has ended, in place of tf_test */
+int tf_done(int n, tf_run *const *runs); /* the first of them that has ended, or is none; -1: all go on */
+
+/* tf_wait_for waits at most so long. A run that isn't done then goes on, and nothing breaks:
+ * tf_abort ends it. */
+int tf_wait_for(tf_run *run, int64_t ns, int *done);
+
+/* tf_send sends count elements to a rank, and returns when the buffer may be used again. tf_recv
+ * receives at most count of them from a rank, or the next message with the tag from any rank:
+ * TF_ANY. A longer message is an error. status, if not NULL, gets what has come. A tag, from 0 on,
+ * tells messages between the same ranks apart; equal ones arrive in order. When its limit
+ * ends a receive from TF_ANY before there is a message, the communicator stays whole. */
+int tf_send(tf_comm *comm, int to, int tag, int type, const void *buffer, int64_t count, int64_t ns);
+int tf_recv(tf_comm *comm, int from, int tag, int type, void *buffer, int64_t count, int64_t ns, tf_status *status);
+
+/* These begin it, as tf_start does. status is written at the end of the run. */
+int tf_start_send(tf_comm *comm, int to, int tag, int type, const void *buffer, int64_t count, tf_run **run);
+int tf_start_recv(tf_comm *comm, int from, int tag, int type, void *buffer, int64_t count, tf_status *status, tf_run **run);
 
 /* tf_exchange is a gather, scatter or alltoall of blocks whose sizes only the two ranks know
  * that a block is between: give[i] is this rank's for rank i, get[i] is where that of rank i
@@ -104,10 +136,28 @@ int tf_done(int n, tf_run *const *runs);      /* the first of them that has ende
  * started, else it has ended when the call returns. */
 int tf_exchange(tf_comm *comm, int coll, int root, const tf_block *give, const tf_block *get, tf_run **run);
 
+/* tf_abort breaks the communicator on all ranks: calls in other threads, and later ones, fail
+ * with the reason; NULL: none. It waits for nobody. Other communicators stay whole. */
+int tf_abort(tf_comm *comm, const char *reason);
+
+/* tf_agree says in all whether every living rank says ok, the same on all of them. The
+ * communicator may be broken: so ranks learn whether a call has ended well everywhere. A rank's
+ * word stands if the call fails. The limit breaks nothing. */
+int tf_agree(tf_comm *comm, int ok, int64_t ns, int *all);
+
+/* tf_shrink makes a communicator of the living ranks, in the old order, after a failure that
+ * tf_recoverable calls one. All ranks get the same; called again it gives the same. The old one is
+ * broken then. old, if not NULL, has room for tf_size(comm) numbers: the old rank of each new one.
+ * After a shrink of the world the job ends with the tf_close of the last one; the others are
+ * closed too. The limit breaks no more, and tf_shrink may be called again. A launcher
+ * must let the job go on: tierflow run --min. */
+int tf_shrink(tf_comm *comm, int64_t ns, tf_comm **next, int *old);
+
 /* tf_explain writes, into size bytes, the plan of a request, who chose it and why. */
 int tf_explain(tf_comm *comm, const tf_request *request, char *text, size_t size);
 
 const char *tf_error(void); /* of this thread's last failure; good until the next */
+int tf_recoverable(void);   /* 1: it comes from another rank, and the living can go on by tf_shrink */
 int tf_abi(void);           /* the library's TF_ABI */
 
 #ifdef __cplusplus

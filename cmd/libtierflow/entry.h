@@ -1,0 +1,8 @@
+/* What entry.c has for Go. */
+typedef struct {
+	int recoverable; /* tf_recoverable's */
+	char text[2044]; /* tf_error's */
+} tf_failure;
+
+/* tf_failure_of_thread is this thread's last failure; NULL: there is no memory. */
+__attribute__((visibility("hidden"))) tf_failure *tf_failure_of_thread(void);
