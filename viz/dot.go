@@ -89,14 +89,24 @@ func (d *Drawing) legend() []string {
 	return []string{strings.Join(parts, "; ")}
 }
 
-// dotBox draws the box behind a rank or a level.
+// Places of a box's label: Graphviz itself would put it on the box's upper line. Points.
+const (
+	labelHeight = 14
+	labelBelow  = 3 // that line
+	labelInside = 4 // the left one
+)
+
+// dotBox draws the box behind a rank or a level, and its label on it.
 func (l *layout) dotBox(b *bytes.Buffer, o *box) {
 	look := `color="#BBBBBB", fillcolor="#F4F4F4"`
 	if o.level != 0 {
 		look = fmt.Sprintf("color=%q, fillcolor=white", colour(o.level).line)
 	}
-	fmt.Fprintf(b, "\t%s [label=\"%s\\l\", labelloc=t, margin=\"0.1,0.08\", fontsize=11, %s, %s];\n", quote(o.name), escape(o.label), look,
-		l.placeAttributes(point{(o.left + o.right) / 2, (o.top + o.bottom) / 2}, o.right-o.left, o.bottom-o.top))
+	middle := (o.left + o.right) / 2
+	fmt.Fprintf(b, "\t%s [label=\"\", %s, %s];\n", quote(o.name), look,
+		l.placeAttributes(point{middle, (o.top + o.bottom) / 2}, o.right-o.left, o.bottom-o.top))
+	fmt.Fprintf(b, "\t%s [label=\"%s\\l\", shape=plaintext, style=\"\", fontsize=11, %s];\n", quote("label of "+o.name), escape(o.label),
+		l.placeAttributes(point{middle + labelInside, o.top + labelBelow + labelHeight/2}, o.right-o.left, labelHeight))
 }
 
 // dotNode draws a task or a step.
