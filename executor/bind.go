@@ -47,6 +47,9 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	r.leastSend, r.leastRecv = r.measureBuffers()
 	r.present, r.notified = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
+	if b.Scale != nil && r.leastSend > 0 {
+		r.scaled = wire.Aligned(r.leastSend)
+	}
 	r.b.Send, r.b.Recv = nil, nil
 	c.e.enter()
 	defer c.e.mu.Unlock()
@@ -62,7 +65,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 // memory, unless this is borrowed.
 func (r *Run) Footprint() int64 {
 	const perStep = 64 // of a pass's slices
-	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.own))
+	n := int64(len(r.pending))*perStep + int64(len(r.memory[tasks.Scratch])+len(r.own)+len(r.scaled))
 	for _, p := range r.programs() {
 		n += int64(p.Len()) * int64(unsafe.Sizeof(submodules.Step{})+perStep)
 	}

@@ -22,6 +22,10 @@ type Binding struct {
 	Send, Recv []byte
 	// Kernel combines elements; nil if the programs don't reduce.
 	Kernel kernel.Func
+	// Scale, if not nil, writes this rank's input, src, to dst as Kernel needs it, when a call begins
+	// before its first step; dst may be src. The input is Send, or Recv if Send is nil. Programs with their
+	// input in Recv find it there; others read scratch in place of Send.
+	Scale func(dst, src []byte)
 	// User says that Kernel calls a caller's function, which may panic.
 	User bool
 	// Urgency orders runs ready to go on: the largest goes first, among equals the first start.
@@ -61,6 +65,7 @@ type bound struct {
 	straight             *straight              // nil: the engine walks the graph
 	slots, backup        int64                  // bytes of shared memory of a call
 	own                  []byte                 // the memory for these; nil if each call borrows it
+	scaled               []byte                 // what the programs read as Send; nil: b.Send
 	user                 func(dst, a, b []byte) // combineApart; nil unless b.User
 	seal                 *submodules.Program    // the barrier at the end of each call; nil: none
 }
@@ -141,7 +146,11 @@ func (p *running) loadPass(from *bound, prog *submodules.Program, base int64) {
 	}
 	// A rank without a part of a buffer may have bound an empty one.
 	p.memory[tasks.Recv] = from.b.Recv[min(base, int64(len(from.b.Recv))):]
-	p.memory[tasks.Send] = from.b.Send[min(base, int64(len(from.b.Send))):]
+	send := from.b.Send
+	if from.scaled != nil {
+		send = from.scaled
+	}
+	p.memory[tasks.Send] = send[min(base, int64(len(send))):]
 }
 
 // span returns the memory of a step's operand.

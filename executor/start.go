@@ -69,6 +69,11 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 	if err == nil {
 		err = r.takeShared()
 	}
+	if err == nil && r.b.Scale != nil { // last: it changes input in place
+		if err = r.scaleInput(); err != nil {
+			r.giveShared()
+		}
+	}
 	if err == nil {
 		through = r.beginCall(ctx, waits)
 	}
@@ -95,10 +100,30 @@ func (r *Run) whyNotStartable() error {
 	if r.started && !r.finished {
 		return fmt.Errorf("the run before has not ended: %w", ErrBusy)
 	}
-	if r.leastSend > 0 && r.b.Send == nil || r.leastRecv > 0 && r.b.Recv == nil {
+	if r.leastSend > 0 && r.b.Send == nil && (r.scaled == nil || r.b.Recv == nil) || r.leastRecv > 0 && r.b.Recv == nil {
 		return errors.New("no buffers are bound")
 	}
 	return nil
+}
+
+// scaleInput applies b.Scale, without the engine's lock: other calls go on meanwhile. It returns why
+// the call can't begin any more.
+func (r *Run) scaleInput() error {
+	src, dst := r.b.Send, r.scaled
+	if dst == nil {
+		dst = r.b.Recv
+	}
+	if src == nil {
+		src = r.b.Recv
+	}
+	r.comm.e.mu.Unlock()
+	n := min(len(dst), len(src))
+	r.b.Scale(dst[:n], src[:n])
+	r.comm.e.mu.Lock()
+	if err := r.comm.whyUnusable(); err != nil {
+		return err
+	}
+	return r.whyNotStartable()
 }
 
 // beginCall begins a call and reports whether it went straight through.

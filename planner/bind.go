@@ -40,7 +40,9 @@ func (b *base) verify(r tasks.Request, p tasks.Plan) {
 // binding compiles a call, and describes it for errors. Calls of the library have a digest of their own.
 func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.Binding, err error) {
 	x = b.description(r, p)
-	x.Compiled, err = submodules.CompileRequest(r, b.topology, p, b.comm.Rank(), b.registry)
+	asked := r
+	asked.InPlace = b.combinesInPlace(r)
+	x.Compiled, err = submodules.CompileRequest(asked, b.topology, p, b.comm.Rank(), b.registry)
 	if why != userCall {
 		x.Borrows = true // it is mostly made for one call
 		x.Request = string(why)
@@ -50,6 +52,17 @@ func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.B
 		b.verify(r, p)
 	}
 	return x, err
+}
+
+// combinesInPlace reports whether this rank's program finds its input in the receive buffer. Input that is
+// scaled first goes there wherever there is room for it, and needs no scratch. An exscan leaves rank 0's
+// buffer as it is.
+func (b *base) combinesInPlace(r tasks.Request) bool {
+	me, n := b.comm.Rank(), b.topology.Size()
+	if !r.Reduces() || r.TakesBlocks() || kernel.Scale(r.Op, r.Type, n) == nil {
+		return r.InPlace
+	}
+	return r.Receives(me) && r.Combines(me, n) > 0
 }
 
 // description returns a binding with only the text of a call.
@@ -68,6 +81,7 @@ func (b *base) bindRun(r tasks.Request, x executor.Binding, tally string, send, 
 		if x.Kernel, err = kernel.For(r.Op, r.Type); err != nil {
 			return nil, fmt.Errorf("%v: %w", r, err)
 		}
+		x.Scale = kernel.Scale(r.Op, r.Type, b.topology.Size())
 		x.User = r.Op.ID() == tasks.OpUser
 	}
 	b.comm.Endpoint().Adopt() // making one takes long anyway

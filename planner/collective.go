@@ -190,7 +190,7 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 		return nil, err
 	}
 	if n := r.Combines(c.comm.Rank(), c.Size()); r.Reduces() && n > 0 && r.Receives(c.comm.Rank()) {
-		col.finish = kernel.Finish(r.Op, r.Type, n)
+		col.finish = kernel.Finish(r.Op, r.Type, n, c.Size())
 	}
 	if c.world.calls != nil && c.worldRank() == 0 && tally == r.Coll.String() {
 		col.counter = c.world.calls.of(r, c.topology, d.Plan)

@@ -314,7 +314,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	}
 }
 
-// loop runs three collectives for each word on begin and closes the communicator
+// loop runs a few collectives for each word on begin and closes the communicator
 // when there are no more.
 func loop(ctx context.Context, c *planner.Comm, begin <-chan bool, end chan<- error) error {
 	grads := make([]float32, 50_000)
@@ -326,12 +326,16 @@ func loop(ctx context.Context, c *planner.Comm, begin <-chan bool, end chan<- er
 	if err != nil {
 		return err
 	}
+	scaled, err := planner.ReduceScatter(c, make([]half.Float16, 4*c.Size()), make([]half.Float16, 4), tasks.Average)
+	if err != nil {
+		return err
+	}
 	all, err := planner.Barrier(c)
 	if err != nil {
 		return err
 	}
 	for range begin {
-		end <- errors.Join(mean.Run(ctx), share.Run(ctx), all.Run(ctx))
+		end <- errors.Join(mean.Run(ctx), share.Run(ctx), scaled.Run(ctx), all.Run(ctx))
 	}
 	return c.Close()
 }

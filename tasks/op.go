@@ -56,8 +56,11 @@ type userOp struct {
 }
 
 // The built-in operations. Semantics are those of package kernel: NaN
-// propagates through Min and Max, −0 orders below +0, integers wrap, Average
-// divides once at the end.
+// propagates through Min and Max, −0 orders below +0, integers wrap. Average of n
+// ranks is their sum, divided by n once at the end: values of more than 1/n of the
+// type's largest may give an infinity. Float16 is divided by a power of two before
+// the sum, too, and takes values of up to half of its largest; where those are below
+// n × 2⁻¹³ that moves the mean by less than n × 2⁻²⁴. Integers have no Average.
 var (
 	Sum     = Op{id: OpSum}
 	Prod    = Op{id: OpProd}

@@ -49,7 +49,7 @@ func BenchmarkFinish(b *testing.B) {
 		b.Run(fmt.Sprintf("type=%v/bytes=256KiB", t), func(b *testing.B) {
 			dst := make([]byte, 256<<10)
 			fill(dst, 1)
-			divide := Finish(tasks.Average, t, 1)
+			divide := Finish(tasks.Average, t, 3, 3)
 			b.SetBytes(int64(len(dst)))
 			for b.Loop() {
 				divide(dst)

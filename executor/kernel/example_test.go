@@ -20,7 +20,7 @@ func ExampleFor() {
 	}
 	acc, peer := []float64{1, 2, 3}, []float64{5, 6, 8}
 	sum(bytesOf(acc), bytesOf(acc), bytesOf(peer))
-	kernel.Finish(tasks.Average, tasks.Float64, 2)(bytesOf(acc))
+	kernel.Finish(tasks.Average, tasks.Float64, 2, 2)(bytesOf(acc))
 	fmt.Println(acc)
 	// Output: [3 4 5.5]
 }

@@ -267,8 +267,11 @@ func TestNoAllocations(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			finish := Finish(op, d, 3)
+			scale, finish := Scale(op, d, 3), Finish(op, d, 3, 3)
 			if n := testing.AllocsPerRun(3, func() {
+				if scale != nil {
+					scale(buf[:1000], buf[:1000])
+				}
 				f(buf[:1000], buf[:1000], buf[:1000])
 				if finish != nil {
 					finish(buf[:1000])

@@ -110,7 +110,7 @@ func TestWithoutAVX2(t *testing.T) {
 		}
 	}
 	dst := []float32{6, 9}
-	Finish(tasks.Average, tasks.Float32, 3)(bytesOf(dst))
+	Finish(tasks.Average, tasks.Float32, 3, 3)(bytesOf(dst))
 	if dst[0] != 2 || dst[1] != 3 {
 		t.Errorf("average: %v, want 2 and 3", dst)
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/tasks"
@@ -58,20 +59,61 @@ func TestReference(t *testing.T) {
 }
 
 func TestFinish(t *testing.T) {
-	if Finish(tasks.Sum, tasks.Float32, 3) != nil || Finish(tasks.Average, tasks.Int32, 3) != nil {
+	if Finish(tasks.Sum, tasks.Float32, 3, 3) != nil || Finish(tasks.Average, tasks.Int32, 3, 3) != nil {
 		t.Error("something to finish for an operation that divides nothing")
 	}
 	for _, ranks := range []int{1, 2, 3, 7, 257, 2049, 4097} { // the last three are no 16-bit floats
 		n := float32(ranks)
 		testFinish(t, ranks, func(x float32) float32 { return x }, func(x float32) float32 { return x / n })
 		testFinish(t, ranks, func(x float32) float64 { return float64(x) }, func(x float64) float64 { return x / float64(ranks) })
-		testFinish(t, ranks, half.NewFloat16, func(x half.Float16) half.Float16 { return half.NewFloat16(x.Float32() / n) })
+		share := powerOfTwo(ranks)
+		testFinish(t, ranks, half.NewFloat16, func(x half.Float16) half.Float16 { return half.NewFloat16(x.Float32() / (n / share)) })
 		testFinish(t, ranks, half.NewBFloat16, func(x half.BFloat16) half.BFloat16 { return half.NewBFloat16(x.Float32() / n) })
 		testFinish(t, ranks, func(x float32) complex64 { return complex(x, -x) },
 			func(x complex64) complex64 { return complex(real(x)/n, imag(x)/n) })
 		testFinish(t, ranks, func(x float32) complex128 { return complex(float64(x), 5) },
 			func(x complex128) complex128 { return complex(real(x)/float64(ranks), imag(x)/float64(ranks)) })
 	}
+}
+
+// TestScale: operands of Float16 averages, and of no others, are divided by a power of two.
+func TestScale(t *testing.T) {
+	for _, op := range []tasks.Op{tasks.Sum, tasks.Average} {
+		for _, d := range tasks.Datatypes() {
+			if got, want := Scale(op, d, 3) != nil, op == tasks.Average && d == tasks.Float16; got != want {
+				t.Errorf("%v of %v is scaled: %v", op, d, got)
+			}
+		}
+	}
+	var in []half.Float16
+	for i := range 1 << 16 { // all there are
+		in = append(in, half.Float16(i))
+	}
+	for _, ranks := range []int{1, 2, 3, 8, 1000, 40000} { // the last power is no 16-bit float
+		got, by := slices.Clone(in), powerOfTwo(ranks)
+		scale := Scale(tasks.Average, tasks.Float16, ranks)
+		if (scale == nil) != (ranks == 1) {
+			t.Fatalf("%d ranks: scaled %v", ranks, scale != nil)
+		}
+		if scale == nil {
+			continue
+		}
+		scale(bytesOf(got), bytesOf(in))
+		for i, x := range in {
+			if want := half.NewFloat16(x.Float32() / by); !equal(got[i], want) {
+				t.Fatalf("%v / %v = %v, want %v", x.Float32(), by, got[i].Float32(), want.Float32())
+			}
+		}
+	}
+}
+
+// powerOfTwo is the smallest one not below n.
+func powerOfTwo(n int) float32 {
+	p := 1
+	for p < n {
+		p *= 2
+	}
+	return float32(p)
 }
 
 func testFinish[T any](t *testing.T, ranks int, from func(float32) T, divided func(T) T) {
@@ -86,7 +128,9 @@ func testFinish[T any](t *testing.T, ranks int, from func(float32) T, divided fu
 		in = append(in, from(inputs[i%len(inputs)]*float32(1+i/len(inputs)%5)))
 	}
 	got := append([]T(nil), in...)
-	Finish(tasks.Average, d, ranks)(bytesOf(got))
+	if finish := Finish(tasks.Average, d, ranks, ranks); finish != nil { // there is none for Float16 and a power of two
+		finish(bytesOf(got))
+	}
 	for i, x := range in {
 		if want := divided(x); !equal(got[i], want) {
 			t.Fatalf("%v, element %d: %v / %d = %v, want %v", d, i, x, ranks, got[i], want)

@@ -148,15 +148,19 @@ func combineInputs(r tasks.Request, n, ranks int) ([]byte, error) {
 	}
 	all := Buffer(int64(period * r.Type.Size())) // aligned, as kernels need it
 	next := Buffer(int64(len(all)))
+	scale := kernel.Scale(r.Op, r.Type, ranks)
 	for rank := range n {
 		copy(next, input(r, rank, ranks))
+		if scale != nil {
+			scale(next, next)
+		}
 		if rank == 0 {
 			copy(all, next)
 			continue
 		}
 		combine(all, all, next)
 	}
-	if finish := kernel.Finish(r.Op, r.Type, n); finish != nil {
+	if finish := kernel.Finish(r.Op, r.Type, n, ranks); finish != nil {
 		finish(all)
 	}
 	return all, nil
