@@ -27,6 +27,8 @@ var arrows = map[string][]string{
 	"levels/files": {},
 	// How much memory is left; whoever takes much asks it.
 	"levels/memory": {},
+	// Whether a process of this machine runs; join watches ranks, and a door is asked about them.
+	"levels/process": {},
 	// Text of others, fit for a terminal; whoever reads it makes it so.
 	"levels/printable": {},
 	// Offsets of clocks from times that others have read.
@@ -81,7 +83,7 @@ var arrows = map[string][]string{
 	// Only tests import it.
 	"levels/join/seal/sealtest": {"levels/join/seal"},
 
-	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges", "levels/files"},
+	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges", "levels/files", "levels/process"},
 	// Times of several machines need their clocks' offsets.
 	"executor/trace":  {"levels", "levels/clock", "levels/printable"},
 	"executor/kernel": {"tasks"},
@@ -89,7 +91,7 @@ var arrows = map[string][]string{
 	// Findings from states; ranks that stall ask it, and so do commands.
 	"executor/flight/verdict": {"executor/flight"},
 	// How others ask a rank; the planner opens it, commands knock.
-	"executor/door": {"executor/flight/verdict", "levels/files"},
+	"executor/door": {"executor/flight/verdict", "levels/files", "levels/process"},
 	// A communicator's number is called what recordings call it.
 	"executor/wire": {"levels", "executor/flight"},
 	"executor/flow": {"dag/invariants"},
@@ -234,7 +236,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/cobra":         commands,
 	"github.com/spf13/pflag":         {"cmd/tierflow/kit", "cmd/tierflow"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
-	"golang.org/x/sys":               {"levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/kit", "cmd/tierflow"},
+	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/kit", "cmd/tierflow"},
 	"golang.org/x/term":              {"cmd/tierflow/kit"},
 	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow-lab/labkit", "cmd/tierflow-lab/methods"},
 	"gonum.org/v1/plot":              {"viz"},
@@ -249,7 +251,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"costs/pairs", "levels/files", "levels/memory", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"costs/pairs", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/printable"
+	"github.com/tierflow/tierflow/levels/process"
 )
 
 // Job is a job with ranks on this machine.
@@ -156,9 +157,7 @@ func Neighbor(dir string, rank int) (s flight.State, ok bool) {
 
 // process reports whether the rank's process has ended, or is stopped; known is false if this can't be seen from here.
 func (i *Info) process() (ended, stopped, known bool) {
-	born, stopped, known := processStat(i.PID)
-	ended = born == 0 || i.Born != 0 && born != i.Born // another process has the number
-	return ended, stopped, known && i.Space != "" && i.Space == pidSpace()
+	return process.Look(i.PID, i.Born, i.Space)
 }
 
 // Sweep removes what is left of jobs whose ranks have all ended without closing, and the

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels/process"
 )
 
 // Info describes a rank.
@@ -129,8 +130,8 @@ func CheckFolder(root string) error {
 // Open opens the door of a rank, in the folder of all jobs, and answers whoever comes. The
 // process, its host and program are filled in. answer may be called concurrently.
 func Open(root string, i Info, answer func(Question) Answer) (*Door, error) {
-	i.dir, i.PID, i.Space, i.Began = i.Dir(root), os.Getpid(), pidSpace(), time.Now()
-	i.Born, _, _ = processStat(i.PID)
+	i.dir, i.PID, i.Space, i.Began = i.Dir(root), os.Getpid(), process.Space(), time.Now()
+	i.Born = process.Born(i.PID)
 	i.Host, _ = os.Hostname()
 	i.Program = filepath.Base(os.Args[0])
 	text, err := json.Marshal(&i)

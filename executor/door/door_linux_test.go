@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels/process"
 )
 
 // rootOf returns a folder whose sockets have short enough names.
@@ -77,7 +78,7 @@ func TestAsk(t *testing.T) {
 // when it is dead.
 func TestStoppedAndGone(t *testing.T) {
 	root := rootOf(t)
-	i := Info{Job: "00c0ffee", Rank: 1, Ranks: 2, Space: pidSpace()}
+	i := Info{Job: "00c0ffee", Rank: 1, Ranks: 2, Space: process.Space()}
 	if err := i.Prepare(root); err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +89,7 @@ func TestStoppedAndGone(t *testing.T) {
 	}
 	defer cmd.Process.Kill()
 	i.PID = cmd.Process.Pid
-	i.Born, _, _ = processStat(i.PID)
+	i.Born = process.Born(i.PID)
 	ring, err := flight.Create(i.file("rec"), 1, 2, 16)
 	if err != nil {
 		t.Fatal(err)
@@ -298,7 +299,7 @@ func TestLauncherKnowsWhoDied(t *testing.T) {
 
 // A process that computes has run; of one elsewhere nothing is known.
 func TestProcessorTime(t *testing.T) {
-	i := Info{PID: os.Getpid(), Space: pidSpace()}
+	i := Info{PID: os.Getpid(), Space: process.Space()}
 	before, _, known := i.ProcessorTime()
 	if !known {
 		t.Skip("this kernel doesn't count it")

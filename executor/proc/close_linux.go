@@ -55,12 +55,17 @@ func (p *process) waitUntil(ctx context.Context, over func(s wire.Sink) bool) {
 	}
 }
 
-// forsake ends the links to ranks of this node after their loss, and after their word to read no more.
+// forsake ends the links to lost ranks, and to those of this node after their word to read no more.
 func (p *process) forsake() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, l := range p.near {
 		l.Forsake(slices.Contains(p.lost, l.Peer), executor.ErrClosed)
+	}
+	for _, l := range p.far {
+		if slices.Contains(p.lost, l.Peer) {
+			l.Forsake(executor.ErrClosed)
+		}
 	}
 }
 

@@ -108,6 +108,16 @@ func (l *Link) Report(s wire.Sink) {
 	}
 }
 
+// Forsake ends the link, without telling the engine, to a peer that is lost. Its connections may stay open:
+// a child of its process holds them.
+func (l *Link) Forsake(why error) {
+	l.fail(why)
+	l.told = true
+	for _, r := range l.fds {
+		r.eof = true
+	}
+}
+
 // Shut ends this side of all connections, with those made since the last
 // call, and reports whether the peer has ended its side.
 func (l *Link) Shut() (ended bool) {

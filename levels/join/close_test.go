@@ -187,3 +187,16 @@ func socketPair(t *testing.T) (a, b net.Conn) {
 	})
 	return a, b
 }
+
+// TestCloseWaitsForNoLostRank: news of a loss ends the wait for the rank's goodbye, though its
+// connection stays open.
+func TestCloseWaitsForNoLostRank(t *testing.T) {
+	cs := configs(t, 2)
+	cs[1].Node = "elsewhere"
+	jobs := enterAll(t, cs)
+	t.Cleanup(func() { closeSoon(jobs[1:]) })
+	jobs[0].lose(nil, 1, ErrLost)
+	if err := jobs[0].Close(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -228,6 +228,10 @@ func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local b
 	ctx, cancel := withDefault(ctx, dialTime)
 	defer cancel()
 	failed := &ReachError{From: j.Rank, To: peer}
+	if j.hasEnded(peer) { // a child of it may hold its listeners
+		failed.Err = errProcessEnded
+		return nil, failed
+	}
 	targets, skipped := j.targets(peer, local)
 	if len(targets) == 0 {
 		failed.Err = reasons(append(skipped, errors.New("it offers no other address that isn't loopback")))

@@ -37,6 +37,9 @@ func (j *Job) OnControl(handler func(from levels.Rank, kind uint8, payload []byt
 // error wraps [ErrLost]. Earlier losses are kept for it. It runs as
 // OnControl's handler does, never beside it.
 //
+// A rank has ended when its connection has. If a child of its process keeps that open, a neighbour in
+// the tree on the same machine still sees the end of the process, on Linux.
+//
 // When the lost rank was an inner node of the tree, the ranks below it are cut
 // off from the others: control messages no longer pass between the two sides. Each
 // learns of the loss, and of those after it: they connect anew for the news.
@@ -283,6 +286,11 @@ func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	}
 	j.losses = append(j.losses, r)
 	j.setAbsent(e, lostFrame(r, err), err)
+	for _, e := range j.allEdges() {
+		if e.peer == r {
+			e.depart(false) // its connection may stay
+		}
+	}
 	j.inbox.force(delivery{from: r, err: err}) // behind the news to the others, see dispatch
 }
 

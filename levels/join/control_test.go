@@ -255,7 +255,7 @@ func mixedJob(t *testing.T, n int, here []levels.Rank, victim levels.Rank) (jobs
 			local = append(local, c)
 			continue
 		}
-		cmd := process(t, c)
+		cmd := startRank(t, c)
 		if levels.Rank(r) == victim {
 			kill = func() { cmd.Process.Signal(syscall.SIGKILL) }
 		}
@@ -274,8 +274,8 @@ func closeSoon(jobs []*Job) {
 	}
 }
 
-// process starts this test binary as a rank; it is killed at the test's end.
-func process(t *testing.T, c Config) *exec.Cmd {
+// startRank starts this test binary as a rank; it is killed at the test's end.
+func startRank(t *testing.T, c Config) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asRank+"=1",

@@ -62,6 +62,7 @@ type edge struct {
 	next     int           // of sent: the first not taken by this connection; 0 <= next <= len(sent)
 	foul     bool          // the neighbour broke the protocol
 	cause    error         // the first failure of the connection
+	orphaned bool          // the peer's process has ended, see [Job.watchProcess]
 	goodbye  bool          // the peer said it
 	departed chan struct{} // closed on goodbye or end: nothing to wait for any more
 }
@@ -92,7 +93,7 @@ func tcpOf(c net.Conn) (t *net.TCPConn, ok bool) {
 func watchSilence(c net.Conn) error {
 	t, ok := tcpOf(c)
 	if !ok {
-		return nil // a unix socket ends with its process
+		return nil // a unix socket ends with the processes that hold it
 	}
 	err := t.SetKeepAliveConfig(net.KeepAliveConfig{
 		Enable: true, Idle: probeAfter, Interval: probeEvery, Count: int((silenceTime - probeAfter) / probeEvery),
@@ -255,7 +256,7 @@ func (e *edge) loss() error {
 	switch {
 	case e.goodbye:
 		return nil
-	case errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated):
+	case e.orphaned || errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated):
 		return fmt.Errorf("%w: its process ended without Close", ErrLost)
 	default:
 		return fmt.Errorf("%w: %w", ErrLost, e.cause)

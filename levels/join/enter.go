@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/process"
 )
 
 // Join enters the job: it returns when all ranks are here and the control tree
@@ -119,6 +120,7 @@ func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t 
 	for _, e := range j.edges {
 		j.writing.Go(e.write)
 		j.running.Go(func() { j.listenTo(e) })
+		j.running.Go(func() { j.watchProcess(e) })
 	}
 	if _, err = j.Exchange(ctx, nil); err == nil { // all are in, or none returns
 		j.mu.Lock()
@@ -182,7 +184,7 @@ func (j *Job) learn(ctx context.Context, p *place, t *table) error {
 func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	self := &Peer{
 		Rank: j.Rank, Size: j.Size, Version: protocolVersion, Node: cfg.Node,
-		PID: os.Getpid(), UID: os.Geteuid(), Hello: cfg.Hello,
+		PID: os.Getpid(), Born: process.Born(os.Getpid()), Space: process.Space(), UID: os.Geteuid(), Hello: cfg.Hello,
 	}
 	var err error
 	if self.Host, err = thisHost(); err != nil || j.Size == 1 {

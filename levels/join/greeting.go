@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	protocolVersion = 6
+	protocolVersion = 7
 
 	nonceLen    = 32
 	proofLen    = sha256.Size

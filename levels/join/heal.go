@@ -170,6 +170,7 @@ func (j *Job) adopt(e *edge) error {
 	j.healed.Store(&all)
 	j.writing.Go(e.write)
 	j.running.Go(func() { j.listenTo(e) })
+	j.running.Go(func() { j.watchProcess(e) })
 	return nil
 }
 
@@ -193,6 +194,9 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 
 // knock connects to a rank without a word.
 func (j *Job) knock(ctx context.Context, r levels.Rank) error {
+	if j.hasEnded(r) {
+		return reasons{errProcessEnded}
+	}
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
 	targets, _ := j.targets(r, j.sameNode(r))
@@ -223,10 +227,10 @@ func (j *Job) knock(ctx context.Context, r levels.Rank) error {
 	return errs
 }
 
-// isRefused reports whether the host of a rank refuses connections at each address.
+// isRefused reports whether the host of a rank refuses connections at each address, or its process has ended.
 func isRefused(err error) bool {
 	each, ok := errors.AsType[reasons](err)
 	return ok && !slices.ContainsFunc(each, func(err error) bool {
-		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist)
+		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errProcessEnded)
 	})
 }

@@ -106,7 +106,7 @@ func TestSecondLoss(t *testing.T) {
 				if slices.Contains(c.here, levels.Rank(r)) {
 					local = append(local, cfg)
 				} else {
-					started[levels.Rank(r)] = process(t, cfg)
+					started[levels.Rank(r)] = startRank(t, cfg)
 				}
 			}
 			jobs := enterAll(t, local)

@@ -186,7 +186,7 @@ func TestReplay(t *testing.T) {
 func TestHandshakeRefusals(t *testing.T) {
 	key, other := jobKey("a", nil), jobKey("b", nil)
 	old := newGreeting(1, 2, 0)
-	old.version = 7
+	old.version = 8
 	for _, c := range []struct {
 		name   string
 		g      greeting
@@ -196,7 +196,7 @@ func TestHandshakeRefusals(t *testing.T) {
 	}{
 		{"good", newGreeting(1, 2, 0), key, nil, ""},
 		{"secret", newGreeting(1, 2, 0), other, ErrSecret, "job secrets differ: it claims to be rank 2"},
-		{"version", old, key, ErrVersion, "it claims to be rank 2 and speaks version 7"},
+		{"version", old, key, ErrVersion, "it claims to be rank 2 and speaks version 8"},
 		{"other rank", newGreeting(1, 2, 5), key, nil, "asks for rank 5; this is rank 0"},
 		{"rank range", newGreeting(1, 9, 0), key, nil, "rank 9"},
 		{"self", newGreeting(1, 0, 0), key, nil, "rank 0"},

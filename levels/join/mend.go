@@ -73,7 +73,7 @@ func (e *edge) mayMend() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	_, isTCP := tcpOf(e.conn)
-	return isTCP && e.stands.Load() && !e.goodbye && !e.foul && !isSilence(e.cause)
+	return isTCP && e.stands.Load() && !e.goodbye && !e.foul && !e.orphaned && !isSilence(e.cause)
 }
 
 // isSilence reports whether a connection ended because nothing has come from its host for too long. The system says

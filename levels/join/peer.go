@@ -30,6 +30,8 @@ type Peer struct {
 	Addrs   []netip.AddrPort // its listeners, in the order to try
 	Unix    string           // its unix listener, for ranks of the same host
 	PID     int
+	Born    uint64 // when its process began, see package process; 0: unknown
+	Space   string // name space of PID; empty: unknown
 	UID     int
 	Hello   []byte // the caller's
 }

@@ -89,6 +89,7 @@ type common struct {
 	NUMA    string       `json:",omitempty"`
 	Site    string       `json:",omitempty"`
 	UID     int          `json:",omitempty"`
+	Space   string       `json:",omitempty"`
 	IPs     []netip.Addr `json:",omitempty"`
 }
 
@@ -98,6 +99,7 @@ type row struct {
 	T []uint16 `json:",omitempty"` // ports: one for all addresses, or one for each
 	X string   `json:",omitempty"` // unix listener
 	P int      // process
+	B uint64   `json:",omitempty"` // when it began
 	H []byte   `json:",omitempty"` // hello
 }
 
@@ -106,8 +108,8 @@ func (t *table) encode() []byte {
 	var p packed
 	index := map[string]int{}
 	for _, peer := range t.Peers {
-		c := common{peer.Version, peer.Host, peer.Node, peer.NUMA, peer.Site, peer.UID, nil}
-		r := row{X: peer.Unix, P: peer.PID, H: peer.Hello}
+		c := common{peer.Version, peer.Host, peer.Node, peer.NUMA, peer.Site, peer.UID, peer.Space, nil}
+		r := row{X: peer.Unix, P: peer.PID, B: peer.Born, H: peer.Hello}
 		for _, a := range peer.Addrs {
 			c.IPs = append(c.IPs, a.Addr())
 			r.T = append(r.T, a.Port())
@@ -168,7 +170,7 @@ func (p *packed) peer(rank levels.Rank, size int) (*Peer, error) {
 	}
 	peer := &Peer{
 		Rank: rank, Size: size, Version: c.Version, Host: c.Host, Node: c.Node, NUMA: c.NUMA, Site: c.Site,
-		Unix: r.X, PID: r.P, UID: c.UID, Hello: r.H,
+		Unix: r.X, PID: r.P, Born: r.B, Space: c.Space, UID: c.UID, Hello: r.H,
 	}
 	for i, ip := range c.IPs {
 		peer.Addrs = append(slices.Grow(peer.Addrs, len(c.IPs)-i), netip.AddrPortFrom(ip, r.T[i%len(r.T)]))

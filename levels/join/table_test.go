@@ -18,7 +18,7 @@ func manyPeers(nodes, each int) []*Peer {
 	for r := range nodes * each {
 		node := r / each
 		p := &Peer{
-			Rank: levels.Rank(r), Size: nodes * each, Version: protocolVersion, UID: 1000, PID: 100000 + r,
+			Rank: levels.Rank(r), Size: nodes * each, Version: protocolVersion, UID: 1000, PID: 100000 + r, Born: uint64(5_000_000 + r), Space: "pid:[4026531836]",
 			Host: Host{Boot: fmt.Sprintf("7f1c2a90-55b0-4f6e-9c7e-%012x", node), Name: fmt.Sprintf("node%04d.cluster.example", node), Net: "4026531840"},
 			NUMA: fmt.Sprint("numa", r%2), Unix: fmt.Sprintf("@tierflow-%026d", r*7919),
 		}
@@ -77,8 +77,8 @@ func TestPlaces(t *testing.T) {
 func TestTableIsSmall(t *testing.T) {
 	for _, n := range []int{256, 1024, 4096} {
 		table := table{Peers: manyPeers(n/32, 32)}
-		if size := len(table.encode()) / n; size > 100 {
-			t.Errorf("%d ranks: %d bytes for each in the table; want at most 100", n, size)
+		if size := len(table.encode()) / n; size > 110 {
+			t.Errorf("%d ranks: %d bytes for each in the table; want at most 110", n, size)
 		}
 	}
 }
