@@ -46,15 +46,9 @@ func TestHeirsHideNoDeath(t *testing.T) {
 }
 
 func testHeir(t *testing.T, nodes []string, victim int) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if victim == 0 {
-		l.Close() // it listens there itself
-	}
-	rank, said := startHeir(t, address, nodes, victim)
+	address, listener := rendezvous(t)
+	defer listener.Close()
+	rank, said := startHeir(t, address, listener, nodes, victim)
 	limited, end := context.WithTimeoutCause(t.Context(), patience, errHangs)
 	defer end()
 	ctx, cancel := context.WithCancel(limited)
@@ -66,6 +60,10 @@ func testHeir(t *testing.T, nodes []string, victim int) {
 		}
 		cfg := join.Config{Rank: levels.Rank(r), Size: len(nodes), Node: node, Rendezvous: []string{address}, Secret: heirSecret}
 		if r == 0 {
+			l, err := net.FileListener(listener)
+			if err != nil {
+				t.Fatal(err)
+			}
 			cfg.Listener = l
 		}
 		summed.Add(1)
@@ -118,11 +116,14 @@ func surviveHeir(ctx context.Context, cfg join.Config, victim int, summed, faile
 }
 
 // startHeir starts the victim. It is killed, and its child ended, with the test.
-func startHeir(t *testing.T, address string, nodes []string, victim int) (*exec.Cmd, *bufio.Reader) {
+func startHeir(t *testing.T, address string, listener *os.File, nodes []string, victim int) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	c := exec.Command(os.Args[0], "-test.run=^TestRankWithHeir$")
 	c.Env = append(os.Environ(), heirVariable+"="+strconv.Itoa(len(nodes)), "TIERFLOW_RANK="+strconv.Itoa(victim),
 		"TIERFLOW_SIZE="+strconv.Itoa(len(nodes)), "TIERFLOW_NODE="+nodes[victim], "TIERFLOW_RENDEZVOUS="+address, "TIERFLOW_SECRET="+heirSecret)
+	if victim == 0 {
+		giveListener(c, listener)
+	}
 	c.Stderr = t.Output()
 	in, err := c.StdinPipe()
 	if err != nil {
