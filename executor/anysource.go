@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // RecvAny is [Comm.Recv] of the next message with a tag from any rank, this one included. Peer of
@@ -18,8 +19,8 @@ import (
 // When ctx is cancelled before the receive has a message, only the receive ends, and the next
 // message is left for another one. Later the communicator breaks, as for Recv. The receive also
 // ends when all other ranks have left.
-func (c *Comm) RecvAny(ctx context.Context, tag int32, buf []byte) (*Transfer, error) {
-	t := &Transfer{ending: newEnding(c), peer: anyRank, tag: tag, buf: buf}
+func (c *Comm) RecvAny(ctx context.Context, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
+	t := &Transfer{ending: newEnding(c), peer: anyRank, tag: tag, of: of, buf: buf}
 	t.withdraw = t.withdrawRecv
 	e := c.e
 	e.enter()

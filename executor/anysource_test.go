@@ -17,7 +17,7 @@ import (
 
 // recvAny receives from any rank, blockingly, and returns from which.
 func recvAny(ctx context.Context, w *executor.World, at int, tag int32, buf []byte) (int, error) {
-	t, err := w.Endpoint(levels.Rank(at)).Comm(0).RecvAny(ctx, tag, buf)
+	t, err := w.Endpoint(levels.Rank(at)).Comm(0).RecvAny(ctx, tag, 0, buf)
 	if err != nil {
 		return -1, err
 	}
@@ -83,9 +83,9 @@ func TestAnySourceInTheOrderOfReceives(t *testing.T) {
 				bufs[i] = make([]byte, n)
 				var err error
 				if i%2 == 0 {
-					all[i], err = c.RecvAny(ctx, 0, bufs[i])
+					all[i], err = c.RecvAny(ctx, 0, 0, bufs[i])
 				} else {
-					all[i], err = c.Recv(ctx, 1, 0, bufs[i])
+					all[i], err = c.Recv(ctx, 1, 0, 0, bufs[i])
 				}
 				if err != nil {
 					return err
@@ -112,12 +112,12 @@ func TestAnySourceCancelled(t *testing.T) {
 			w := newWorld(t, 2, executor.Config{})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			c := w.Endpoint(0).Comm(0)
-			first, err := c.RecvAny(ctx, 0, make([]byte, n))
+			first, err := c.RecvAny(ctx, 0, 0, make([]byte, n))
 			if err != nil {
 				t.Fatal(err)
 			}
 			buf := make([]byte, n)
-			second, err := c.RecvAny(t.Context(), 0, buf)
+			second, err := c.RecvAny(t.Context(), 0, 0, buf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestAnySourceCancelled(t *testing.T) {
 			if !errors.Is(err, errEnough) || first.Peer() != -1 {
 				t.Fatalf("the cancelled receive: %v, from rank %d", err, first.Peer())
 			}
-			if _, err := c.RecvAny(ctx, 0, nil); !errors.Is(err, errEnough) {
+			if _, err := c.RecvAny(ctx, 0, 0, nil); !errors.Is(err, errEnough) {
 				t.Fatalf("under a context that has ended: %v", err)
 			}
 			succeed(t, w, func(ctx context.Context, r int) error {
@@ -153,7 +153,7 @@ func TestAnySourceCancelled(t *testing.T) {
 // another rank writes into the buffer.
 func TestAnySourceCancelledTooLate(t *testing.T) {
 	w := newWorld(t, 2, executor.Config{})
-	offered, err := w.Endpoint(1).Comm(0).Send(t.Context(), 0, 0, make([]byte, 1<<20)) // nobody drives rank 1
+	offered, err := w.Endpoint(1).Comm(0).Send(t.Context(), 0, 0, 0, make([]byte, 1<<20)) // nobody drives rank 1
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestAnySourceCancelledTooLate(t *testing.T) {
 	go w.Endpoint(1).Hold(func(wire.Sink) { close(held); <-release }) // so that no byte leaves
 	<-held
 	c := w.Endpoint(0).Comm(0)
-	got, err := c.RecvAny(ctx, 0, make([]byte, 1<<20))
+	got, err := c.RecvAny(ctx, 0, 0, make([]byte, 1<<20))
 	if err != nil || got.Peer() != 1 {
 		t.Fatalf("%v, from rank %d", err, got.Peer())
 	}
@@ -176,7 +176,7 @@ func TestAnySourceCancelledTooLate(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- got.Wait(ctx) }()
 	for err == nil { // until rank 0 knows that it is broken
-		_, err = c.RecvAny(t.Context(), 7, nil)
+		_, err = c.RecvAny(t.Context(), 7, 0, nil)
 	}
 	close(release)
 	var peer *executor.PeerError
@@ -214,7 +214,7 @@ func TestAnySourceTruncated(t *testing.T) {
 // What ranks sent before they left can be received; then there is nobody any more.
 func TestAnySourceWhenAllHaveLeft(t *testing.T) {
 	w := newWorld(t, 3, executor.Config{})
-	pending, err := w.Endpoint(0).Comm(0).RecvAny(t.Context(), 4, nil)
+	pending, err := w.Endpoint(0).Comm(0).RecvAny(t.Context(), 4, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestAnySourceWhenAllHaveLeft(t *testing.T) {
 		return nil
 	})
 	alone := newWorld(t, 1, executor.Config{}) // has itself
-	own, err := alone.Endpoint(0).Comm(0).RecvAny(t.Context(), 0, nil)
+	own, err := alone.Endpoint(0).Comm(0).RecvAny(t.Context(), 0, 0, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -109,12 +109,12 @@ func BenchmarkUnreceived(b *testing.B) {
 			c := w.Endpoint(0).Comm(0)
 			for b.Loop() {
 				for tag := range n {
-					if _, err := c.Send(b.Context(), 0, int32(tag), nil); err != nil {
+					if _, err := c.Send(b.Context(), 0, int32(tag), 0, nil); err != nil {
 						b.Fatal(err)
 					}
 				}
 				for tag := n - 1; tag >= 0; tag-- {
-					t, err := c.Recv(b.Context(), 0, int32(tag), nil)
+					t, err := c.Recv(b.Context(), 0, int32(tag), 0, nil)
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -34,7 +34,7 @@ func broken(t *testing.T, w *executor.World, runs []*executor.Run, cause error) 
 		for what, err := range map[string]error{
 			"do":    run.Do(t.Context()),
 			"start": run.Start(t.Context()),
-			"send":  second(w.Endpoint(levels.Rank(r)).Comm(0).Send(t.Context(), 0, 0, nil)),
+			"send":  second(w.Endpoint(levels.Rank(r)).Comm(0).Send(t.Context(), 0, 0, 0, nil)),
 		} {
 			if !errors.Is(err, executor.ErrBroken) || !errors.Is(err, cause) {
 				t.Errorf("rank %d, later %s: %v, want %v because of %v", r, what, err, executor.ErrBroken, cause)

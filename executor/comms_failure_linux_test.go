@@ -66,7 +66,7 @@ func TestCloseBetweenMarkAndSettle(t *testing.T) {
 	never.Watch(ctx)
 	cancel(errEnough)
 	for {
-		if _, err := c.Recv(t.Context(), 0, 2, nil); errors.Is(err, executor.ErrBroken) {
+		if _, err := c.Recv(t.Context(), 0, 2, 0, nil); errors.Is(err, executor.ErrBroken) {
 			break
 		}
 	}
@@ -86,7 +86,7 @@ func TestSelfMessagesOfClosedCommunicators(t *testing.T) {
 		e, bars := w.Endpoint(0), worldBarriers(t, w)
 		for i := range 1000 { // more than the budget
 			c := makeComm(t, e, executor.CommID(1+i), []levels.Rank{0})
-			if _, err := c.Send(t.Context(), 0, 1, make([]byte, 100)); err != nil {
+			if _, err := c.Send(t.Context(), 0, 1, 0, make([]byte, 100)); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Close(); err != nil {
@@ -210,7 +210,7 @@ func TestGoodbyeToAllBeforeTheReason(t *testing.T) {
 	zero := makeComm(t, p.Endpoint(0), 1, everyone(p.World))
 	one := makeComm(t, p.Endpoint(1), 1, everyone(p.World))
 	arrived := post(t, t.Context(), p.Endpoint(1).Comm(0), 0, 0, nil)
-	sent, err := p.Endpoint(0).Comm(0).Send(t.Context(), 1, 0, nil) // so that goodbyes go over the link
+	sent, err := p.Endpoint(0).Comm(0).Send(t.Context(), 1, 0, 0, nil) // so that goodbyes go over the link
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestTwoCloses(t *testing.T) {
 		for i := range 200 {
 			c := makeComm(t, w.Endpoint(0), executor.CommID(1+i), everyone(w))
 			other := makeComm(t, w.Endpoint(1), executor.CommID(1+i), everyone(w))
-			if _, err := c.Recv(t.Context(), 1, 1, nil); err != nil {
+			if _, err := c.Recv(t.Context(), 1, 1, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 			var both sync.WaitGroup
@@ -270,13 +270,13 @@ func TestDisownedBudget(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := d.Send(t.Context(), 1, 1, make([]byte, 4000)); err != nil {
+			if _, err := d.Send(t.Context(), 1, 1, 0, make([]byte, 4000)); err != nil {
 				t.Fatal(err)
 			}
 			do(t, w, bars)
 			c.Disown(uint32(i), errEnough)
 			for { // until it is known there
-				if _, err := d.Recv(t.Context(), 1, 1, nil); err != nil {
+				if _, err := d.Recv(t.Context(), 1, 1, 0, nil); err != nil {
 					break
 				}
 			}
@@ -397,7 +397,7 @@ func TestRanksThatAreCutOff(t *testing.T) {
 					if name == "goodbye" {
 						return c.Close()
 					}
-					never, err := c.Recv(mine, 1, 1, nil)
+					never, err := c.Recv(mine, 1, 1, 0, nil)
 					if err != nil {
 						return err
 					}

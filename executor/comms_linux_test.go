@@ -103,7 +103,7 @@ func TestClosedCommunicatorsAreForgotten(t *testing.T) {
 					}
 				}
 				if i%5 == 0 { // nobody receives it
-					if _, err := c.Send(ctx, levels.Rank((r+1)%w.Size()), 9, make([]byte, 100)); err != nil {
+					if _, err := c.Send(ctx, levels.Rank((r+1)%w.Size()), 9, 0, make([]byte, 100)); err != nil {
 						return err
 					}
 				}
@@ -303,8 +303,8 @@ func TestShortReceiveThenClose(t *testing.T) {
 	onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		c := w.Endpoint(0).Comm(0)
 		bars := worldBarriers(t, w)
-		do(t, w, bars)                                              // now there is a connection
-		sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20)) // nobody drives rank 0 from here on
+		do(t, w, bars)                                                 // now there is a connection
+		sent, err := c.Send(t.Context(), 1, 0, 0, make([]byte, 1<<20)) // nobody drives rank 0 from here on
 		if err != nil {
 			t.Fatal(err)
 		}

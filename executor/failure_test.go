@@ -113,7 +113,7 @@ func TestCloseEarly(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"do": runs[leaver].Do(t.Context()), "start": runs[leaver].Start(t.Context()),
-		"send": second(c.Send(t.Context(), 0, 0, nil)), "receive": second(c.Recv(t.Context(), 0, 0, nil)),
+		"send": second(c.Send(t.Context(), 0, 0, 0, nil)), "receive": second(c.Recv(t.Context(), 0, 0, 0, nil)),
 	} {
 		if !errors.Is(err, executor.ErrClosed) || errors.Is(err, executor.ErrBroken) {
 			t.Errorf("%s after Close: %v, want %v", what, err, executor.ErrClosed)
@@ -310,7 +310,7 @@ func TestFailEndsEverything(t *testing.T) {
 		t.Errorf("the waiting rank: %v", err)
 	}
 	<-failed // one communicator after the other
-	if _, err := w.Endpoint(0).Comm(1).Send(t.Context(), 0, 0, nil); !errors.Is(err, errEnough) {
+	if _, err := w.Endpoint(0).Comm(1).Send(t.Context(), 0, 0, 0, nil); !errors.Is(err, errEnough) {
 		t.Errorf("the other communicator: %v", err)
 	}
 }

@@ -149,11 +149,11 @@ func (s *storm) round(ctx context.Context, r, i int) error {
 	n := []int{100, 50_000}[i%2]
 	out, in := message(n, r+i), make([]byte, n)
 	c := s.world.Endpoint(levels.Rank(r)).Comm(0)
-	got, err := c.Recv(ctx, levels.Rank((r+size-1)%size), 1, in)
+	got, err := c.Recv(ctx, levels.Rank((r+size-1)%size), 1, 0, in)
 	if err != nil {
 		return err
 	}
-	sent, err := c.Send(ctx, levels.Rank((r+1)%size), 1, out)
+	sent, err := c.Send(ctx, levels.Rank((r+1)%size), 1, 0, out)
 	if err != nil {
 		return err
 	}

@@ -114,10 +114,10 @@ func TestHostilePeer(t *testing.T) {
 		plan := []string{"shape=flat,fs=4KiB,w=4,i=adapt/chain,s=adapt/chain", "shape=flat,fs=64KiB,w=2,i=adapt/binomial,s=adapt/binomial"}[round%2]
 		run := startAlone(t, w, plan)
 		buf := make([]byte, 65536)
-		if _, err := e.Comm(0).Recv(t.Context(), 1, 1, buf); err != nil {
+		if _, err := e.Comm(0).Recv(t.Context(), 1, 1, 0, buf); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Comm(0).Send(t.Context(), 1, 2, buf); err != nil {
+		if _, err := e.Comm(0).Send(t.Context(), 1, 2, 0, buf); err != nil {
 			t.Fatal(err)
 		}
 		for range 60 {
@@ -234,7 +234,7 @@ func TestBreakDuringLargeSend(t *testing.T) {
 	defer w.Close()
 	e := w.Endpoint(0)
 	c := e.Comm(0)
-	sent, err := c.Send(t.Context(), 1, 0, make([]byte, 1<<20))
+	sent, err := c.Send(t.Context(), 1, 0, 0, make([]byte, 1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}

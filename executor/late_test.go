@@ -97,7 +97,7 @@ func TestCallTimeout(t *testing.T) {
 }
 
 func received(c *executor.Comm, watch bool, ctx context.Context) error {
-	tr, err := c.Recv(ctx, 0, 5, make([]byte, 8))
+	tr, err := c.Recv(ctx, 0, 5, 0, make([]byte, 8))
 	if err != nil {
 		return err
 	}
@@ -120,10 +120,10 @@ func TestDeadlock(t *testing.T) {
 				defer cancel()
 			}
 			c := w.Endpoint(levels.Rank(r)).Comm(0)
-			if _, err := c.Recv(ctx, levels.Rank((r+2)%size), 9, nil); err != nil {
+			if _, err := c.Recv(ctx, levels.Rank((r+2)%size), 9, 0, nil); err != nil {
 				return err
 			}
-			tr, err := c.Recv(ctx, levels.Rank((r+1)%size), 5, make([]byte, 8))
+			tr, err := c.Recv(ctx, levels.Rank((r+1)%size), 5, 0, make([]byte, 8))
 			if err != nil {
 				return err
 			}
@@ -166,7 +166,7 @@ func TestRecordedTransfers(t *testing.T) {
 		if len(open) != 1 || open[0].Request != "receive from rank 0, tag 5" || !open[0].Apart {
 			t.Errorf("the recording has %+v", open)
 		}
-		if _, err := w.Endpoint(0).Comm(0).Send(t.Context(), 1, 5, make([]byte, 8)); err != nil {
+		if _, err := w.Endpoint(0).Comm(0).Send(t.Context(), 1, 5, 0, make([]byte, 8)); err != nil {
 			t.Fatal(err)
 		}
 		if err := <-done; err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Transfer is a point-to-point send or receive on its way. Messages between two ranks with the same
@@ -13,6 +14,7 @@ type Transfer struct {
 	ending
 	peer   levels.Rank // of the world; anyRank: a receive from any, without a message
 	tag    int32
+	of     tasks.Datatype // its elements'; 0: none
 	buf    []byte
 	n      int
 	ticket uint32 // a send's: its number among those to the peer; a receive's: among all receives posted here

@@ -76,7 +76,7 @@ func misbehave(t *testing.T, w *executor.World, h *levels.Topology, how string, 
 		switch {
 		case r == culprit && how == "waits elsewhere":
 			waiter.Go(func() {
-				never, err := w.Endpoint(culprit).Comm(0).Recv(ctx, 1-culprit, 1, nil)
+				never, err := w.Endpoint(culprit).Comm(0).Recv(ctx, 1-culprit, 1, 0, nil)
 				if err == nil {
 					_ = never.Wait(ctx)
 				}

@@ -132,7 +132,7 @@ func passAround(ctx context.Context, c *executor.Comm, round int) error {
 	n := c.Size()
 	var sends []*executor.Transfer
 	for i := range messages {
-		s, err := c.Send(ctx, (c.Rank()+1)%levels.Rank(n), 7, fmt.Appendf(make([]byte, 40<<(i*2)), "%d %d", round, i))
+		s, err := c.Send(ctx, (c.Rank()+1)%levels.Rank(n), 7, 0, fmt.Appendf(make([]byte, 40<<(i*2)), "%d %d", round, i))
 		if err != nil {
 			return err
 		}
@@ -165,7 +165,7 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 		if r == 0 {
 			early := makeComm(t, e, 1, everyone(p.World))
 			for range 3 {
-				s, err := early.Send(ctx, 1, 1, text)
+				s, err := early.Send(ctx, 1, 1, 0, text)
 				if err == nil {
 					err = s.Wait(ctx)
 				}

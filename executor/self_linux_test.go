@@ -60,9 +60,9 @@ func toSelf(ctx context.Context, c *executor.Comm, text []byte, receiveFirst boo
 	for i := range both {
 		var err error
 		if (i == 0) == receiveFirst {
-			both[i], err = c.Recv(ctx, c.Rank(), 1, g.buf)
+			both[i], err = c.Recv(ctx, c.Rank(), 1, 0, g.buf)
 		} else {
-			both[i], err = c.Send(ctx, c.Rank(), 1, text)
+			both[i], err = c.Send(ctx, c.Rank(), 1, 0, text)
 		}
 		if err != nil {
 			return err
@@ -93,8 +93,8 @@ func TestSelfManyInFlight(t *testing.T) {
 			from := []levels.Rank{c.Rank(), levels.Rank((r + w.Size() - 1) % w.Size())}
 			to := []levels.Rank{c.Rank(), levels.Rank((r + 1) % w.Size())}
 			var all []*executor.Transfer
-			begin := func(start func(context.Context, levels.Rank, int32, []byte) (*executor.Transfer, error), peer levels.Rank, i int, buf []byte) error {
-				t, err := start(ctx, peer, int32(i%tags), buf)
+			begin := func(start func(context.Context, levels.Rank, int32, tasks.Datatype, []byte) (*executor.Transfer, error), peer levels.Rank, i int, buf []byte) error {
+				t, err := start(ctx, peer, int32(i%tags), 0, buf)
 				if err == nil {
 					t.Watch(ctx)
 					all = append(all, t)
@@ -147,7 +147,7 @@ func TestSelfTruncated(t *testing.T) {
 			c := w.Endpoint(levels.Rank(r)).Comm(0)
 			for _, n := range []int{8, 100_000} {
 				g := newGuarded(4)
-				s, err := c.Send(ctx, c.Rank(), 0, message(n, 0))
+				s, err := c.Send(ctx, c.Rank(), 0, 0, message(n, 0))
 				if err != nil {
 					return err
 				}
@@ -198,7 +198,7 @@ func TestSelfNeverReceived(t *testing.T) {
 			alone := []levels.Rank{levels.Rank(r)}
 			c := makeComm(t, w.Endpoint(alone[0]), 1, alone)
 			for range 10 { // more than half of the budget
-				if _, err := c.Send(ctx, 0, 3, make([]byte, 4000)); err != nil {
+				if _, err := c.Send(ctx, 0, 3, 0, make([]byte, 4000)); err != nil {
 					return err
 				}
 			}
@@ -206,7 +206,7 @@ func TestSelfNeverReceived(t *testing.T) {
 				return err
 			}
 			c = makeComm(t, w.Endpoint(alone[0]), 2, alone)
-			offered, err := c.Send(ctx, 0, 0, make([]byte, 1<<20))
+			offered, err := c.Send(ctx, 0, 0, 0, make([]byte, 1<<20))
 			if err != nil {
 				return err
 			}
@@ -233,7 +233,7 @@ func TestSelfCancel(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancelCause(long)
 			defer cancel(nil)
-			offered, err := w.Endpoint(0).Comm(0).Send(long, 0, 8, message(1<<20, 1))
+			offered, err := w.Endpoint(0).Comm(0).Send(long, 0, 8, 0, message(1<<20, 1))
 			if err != nil {
 				return err
 			}

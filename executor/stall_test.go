@@ -103,10 +103,10 @@ func TestNoStallReports(t *testing.T) {
 func TestWaitingNamesTransfers(t *testing.T) {
 	w := newWorld(t, 2, executor.Config{})
 	c := w.Endpoint(0).Comm(0)
-	if _, err := c.Send(t.Context(), 1, 4, make([]byte, 1<<20)); err != nil {
+	if _, err := c.Send(t.Context(), 1, 4, 0, make([]byte, 1<<20)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Recv(t.Context(), 1, 5, nil); err != nil {
+	if _, err := c.Recv(t.Context(), 1, 5, 0, nil); err != nil {
 		t.Fatal(err)
 	}
 	got, want := fmt.Sprint(w.Endpoint(0).Waiting()), "[rank 0, receive from rank 1, tag 5 rank 0, send 1048576 bytes to rank 1, tag 4]"

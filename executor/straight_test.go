@@ -127,11 +127,11 @@ func straightAndTakenOver(t *testing.T, open func(*rapid.T, *levels.Topology, ex
 func shift(ctx context.Context, c *executor.Comm, number int) error {
 	n := c.Size()
 	out, in := []int64{int64(number)}, []int64{-1}
-	send, err := c.Send(ctx, (c.Rank()+1)%levels.Rank(n), 1, raw(out))
+	send, err := c.Send(ctx, (c.Rank()+1)%levels.Rank(n), 1, 0, raw(out))
 	if err != nil {
 		return err
 	}
-	recv, err := c.Recv(ctx, (c.Rank()+levels.Rank(n)-1)%levels.Rank(n), 1, raw(in))
+	recv, err := c.Recv(ctx, (c.Rank()+levels.Rank(n)-1)%levels.Rank(n), 1, 0, raw(in))
 	if err != nil {
 		return err
 	}

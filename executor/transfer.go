@@ -7,15 +7,20 @@ import (
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // ErrTruncated is returned by a receive with a buffer smaller than the message.
 var ErrTruncated = errors.New("message is longer than the buffer")
 
+// ErrElements is returned by a receive of elements of another type than the message's. Nothing is received.
+var ErrElements = errors.New("message has elements of another type")
+
 // Send starts sending buf to a rank of the communicator. buf must not be changed
-// before the transfer has ended; tag is not negative.
-func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) (*Transfer, error) {
-	t, err := c.newTransfer(ctx, "send to", to, tag, buf)
+// before the transfer has ended; tag is not negative. The receive must be of the same type of
+// elements, 0 being one, too; only a message without bytes fits any.
+func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
+	t, err := c.newTransfer(ctx, "send to", to, tag, of, buf)
 	if err != nil {
 		return nil, err
 	}
@@ -34,21 +39,21 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, buf []byte) 
 	p.outTicket++
 	t.ticket = p.outTicket
 	if n <= small && p.Charge(n) {
-		e.transmit(t.peer, &wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, buf)
+		e.transmit(t.peer, &wire.Message{Kind: wire.Tagged, Comm: c.id, Tag: tag, Digest: uint32(of), Size: n, SendTicket: t.ticket}, buf)
 		t.close(nil)
 	} else {
 		addTransfer(&c.sends, t)
 		e.transfers++
-		e.transmit(t.peer, &wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Size: n, SendTicket: t.ticket}, nil)
+		e.transmit(t.peer, &wire.Message{Kind: wire.Offer, Comm: c.id, Tag: tag, Digest: uint32(of), Size: n, SendTicket: t.ticket}, nil)
 	}
 	e.release()
 	return t, nil
 }
 
-// Recv starts receiving into buf from a rank of the communicator. buf must not be
+// Recv starts receiving elements of a type into buf from a rank of the communicator. buf must not be
 // touched before the transfer has ended.
-func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte) (*Transfer, error) {
-	t, err := c.newTransfer(ctx, "receive from", from, tag, buf)
+func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
+	t, err := c.newTransfer(ctx, "receive from", from, tag, of, buf)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +83,7 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, buf []byte
 }
 
 // newTransfer returns a transfer before its begin, if it can begin.
-func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, tag int32, buf []byte) (*Transfer, error) {
+func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
 	switch {
 	case peer < 0 || int(peer) >= c.Size():
 		return nil, fmt.Errorf("%s rank %d: ranks are 0 to %d", what, peer, c.Size()-1)
@@ -91,7 +96,7 @@ func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, t
 	if err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", what, peer, err)
 	}
-	return &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, buf: buf}, nil
+	return &Transfer{ending: newEnding(c), peer: c.ranks[peer], tag: tag, of: of, buf: buf}, nil
 }
 
 // deliverTransfer takes a point-to-point message.
@@ -143,20 +148,19 @@ func (m *mail) placeTransfer(from levels.Rank, part *wire.Message) []byte {
 // completeRecv gives a receive in no list its message.
 func (t *Transfer) completeRecv(m *wire.Message, payload []byte) {
 	c, e := t.comm, t.comm.e
-	var short error // nil: the message fits
-	if m.Size > int64(len(t.buf)) {
-		short = fmt.Errorf("%w: %d bytes into %d", ErrTruncated, m.Size, len(t.buf))
-	}
+	misfit := t.whyUnfit(m)
 	if m.Kind == wire.Tagged {
-		t.n = copy(t.buf, payload)
+		if !errors.Is(misfit, ErrElements) {
+			t.n = copy(t.buf, payload)
+		}
 		e.consume(t.peer, len(payload))
-		t.end(short)
+		t.end(misfit)
 		return
 	}
-	// The sender gets the address for the bytes and the ticket of the receive. A message too long
-	// for the buffer is accepted and dropped.
+	// The sender gets the address for the bytes and the ticket of the receive. A message that
+	// doesn't fit is accepted and dropped.
 	accept := wire.Message{Kind: wire.Accept, Comm: c.id, SendTicket: m.SendTicket, RecvTicket: t.ticket, Size: m.Size}
-	if short != nil {
+	if misfit != nil {
 		accept.Size = 0
 	} else {
 		t.n = int(m.Size)
@@ -166,9 +170,21 @@ func (t *Transfer) completeRecv(m *wire.Message, payload []byte) {
 		}
 	}
 	e.transmit(t.peer, &accept, nil)
-	if short != nil {
-		t.end(short)
+	if misfit != nil {
+		t.end(misfit)
 	}
+}
+
+// whyUnfit returns the reason why a message doesn't fit a receive, nil if it does.
+func (t *Transfer) whyUnfit(m *wire.Message) error {
+	if sent := tasks.Datatype(m.Digest); sent != t.of && m.Size > 0 {
+		c := t.comm
+		return fmt.Errorf("%w: rank %d sends %v, and rank %d receives %v with tag %d", ErrElements, c.numberOf(t.peer), sent, c.me, t.of, t.tag)
+	}
+	if m.Size > int64(len(t.buf)) {
+		return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, m.Size, len(t.buf))
+	}
+	return nil
 }
 
 // whyUnreachable returns the reason why nothing can be sent to a rank, or nothing more will come

@@ -14,7 +14,7 @@ import (
 
 // send sends a message, and waits until its buffer may be used again.
 func send(ctx context.Context, w *executor.World, from, to int, tag int32, buf []byte) error {
-	t, err := w.Endpoint(levels.Rank(from)).Comm(0).Send(ctx, levels.Rank(to), tag, buf)
+	t, err := w.Endpoint(levels.Rank(from)).Comm(0).Send(ctx, levels.Rank(to), tag, 0, buf)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func recv(ctx context.Context, w *executor.World, at, from int, tag int32, buf [
 
 // recvOn is recv on any communicator.
 func recvOn(ctx context.Context, c *executor.Comm, from levels.Rank, tag int32, buf []byte) (int, error) {
-	t, err := c.Recv(ctx, from, tag, buf)
+	t, err := c.Recv(ctx, from, tag, 0, buf)
 	if err != nil {
 		return 0, err
 	}
@@ -38,7 +38,7 @@ func recvOn(ctx context.Context, c *executor.Comm, from levels.Rank, tag int32, 
 // post begins a receive.
 func post(t failer, ctx context.Context, c *executor.Comm, from levels.Rank, tag int32, buf []byte) *executor.Transfer {
 	t.Helper()
-	posted, err := c.Recv(ctx, from, tag, buf)
+	posted, err := c.Recv(ctx, from, tag, 0, buf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestManyInFlight(t *testing.T) {
 		next, before := levels.Rank((r+1)%3), levels.Rank((r+2)%3)
 		var all []*executor.Transfer
 		for i := range int32(n) {
-			s, err := c.Send(ctx, next, i, message(int(i%200)*30, int(i)))
+			s, err := c.Send(ctx, next, i, 0, message(int(i%200)*30, int(i)))
 			if err != nil {
 				return err
 			}
@@ -122,7 +122,7 @@ func TestManyInFlight(t *testing.T) {
 		bufs := make([][]byte, n)
 		for i := int32(n - 1); i >= 0; i-- {
 			bufs[i] = make([]byte, int(i%200)*30)
-			t, err := c.Recv(ctx, before, i, bufs[i])
+			t, err := c.Recv(ctx, before, i, 0, bufs[i])
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func TestTruncated(t *testing.T) {
 			came := make(chan bool)
 			errs := ranks(t, w, func(ctx context.Context, r int) error {
 				if r == 0 {
-					s, err := w.Endpoint(0).Comm(0).Send(ctx, 1, 0, message(n, 0))
+					s, err := w.Endpoint(0).Comm(0).Send(ctx, 1, 0, 0, message(n, 0))
 					close(came)
 					if err != nil {
 						return err
@@ -192,7 +192,7 @@ func TestTransferArguments(t *testing.T) {
 		{-1, 0, "rank -1: ranks are 0 to 1"},
 		{1, -5, "tag -5 is negative"},
 	} {
-		for _, err := range []error{second(c.Send(t.Context(), test.peer, test.tag, nil)), second(c.Recv(t.Context(), test.peer, test.tag, nil))} {
+		for _, err := range []error{second(c.Send(t.Context(), test.peer, test.tag, 0, nil)), second(c.Recv(t.Context(), test.peer, test.tag, 0, nil))} {
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("peer %d, tag %d: %v, want %q", test.peer, test.tag, err, test.want)
 			}
@@ -215,7 +215,7 @@ func TestMessagesBesideCollectives(t *testing.T) {
 		c := w.Endpoint(levels.Rank(r)).Comm(0)
 		var sends []*executor.Transfer
 		for i := range 20 {
-			s, err := c.Send(ctx, levels.Rank((r+1)%4), 0, message(100*i, i))
+			s, err := c.Send(ctx, levels.Rank((r+1)%4), 0, 0, message(100*i, i))
 			if err != nil {
 				return err
 			}
@@ -272,7 +272,7 @@ func TestTransfersWithARankThatLeft(t *testing.T) {
 	w := newWorld(t, 2, executor.Config{})
 	c, left := w.Endpoint(0).Comm(0), w.Endpoint(1).Comm(0)
 	pending := post(t, t.Context(), c, 1, 1, nil)
-	offered, err := c.Send(t.Context(), 1, 2, make([]byte, 1<<20))
+	offered, err := c.Send(t.Context(), 1, 2, 0, make([]byte, 1<<20))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestTransfersWithARankThatLeft(t *testing.T) {
 	if _, err := recv(t.Context(), w, 0, 1, 3, buf); err != nil || !bytes.Equal(buf, message(9, 9)) {
 		t.Errorf("the message sent before: %v, %v", buf, err)
 	}
-	for what, err := range map[string]error{"send": second(c.Send(t.Context(), 1, 0, nil)), "receive": second(c.Recv(t.Context(), 1, 3, nil))} {
+	for what, err := range map[string]error{"send": second(c.Send(t.Context(), 1, 0, 0, nil)), "receive": second(c.Recv(t.Context(), 1, 3, 0, nil))} {
 		if !gone(err) {
 			t.Errorf("later %s: %v", what, err)
 		}

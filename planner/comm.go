@@ -16,6 +16,7 @@ var (
 	ErrMismatch  = executor.ErrMismatch
 	ErrBusy      = executor.ErrBusy
 	ErrTruncated = executor.ErrTruncated
+	ErrElements  = executor.ErrElements
 	ErrUnwound   = executor.ErrUnwound
 )
 

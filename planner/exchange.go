@@ -124,7 +124,7 @@ func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, gi
 			copy(e[sizeBytes:], block)
 			continue
 		}
-		t, err := c.comm.Send(ctx, levels.Rank(to), x.tag, block)
+		t, err := c.comm.Send(ctx, levels.Rank(to), x.tag, tasks.Uint8, block)
 		if err != nil {
 			return nil, fmt.Errorf("exchange: %w", err)
 		}
@@ -270,7 +270,7 @@ func (x *Exchange) isLong(from, n int) bool {
 
 // receive begins to receive a long block.
 func (x *Exchange) receive(ctx context.Context, from int, block []byte) {
-	t, err := x.c.comm.Recv(ctx, levels.Rank(from), x.tag, block)
+	t, err := x.c.comm.Recv(ctx, levels.Rank(from), x.tag, tasks.Uint8, block)
 	if err != nil {
 		x.wrong = err
 		return

@@ -77,43 +77,89 @@ func TestStartTwice(t *testing.T) {
 	})
 }
 
-// A message that ends within an element of the receiver's is an error with both sizes,
-// however it came; the elements before it are there, and the next message is fine.
-func TestMessageOfPartsOfElements(t *testing.T) {
+// A message of another type than the receive's is an error with both types, however it came; the buffer is as
+// it was, and the next message is fine.
+func TestMessageOfAnotherType(t *testing.T) {
+	type pair struct{ a, b int32 }
 	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
-		for _, n := range []int{1, 5, 100_001} {
-			want := fmt.Sprintf("a message of %d bytes is no whole number of elements of 4 bytes", n)
-			noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-				const tag = 7
-				from := c.Size() - 1
-				if c.Rank() == from {
-					for range 2 {
-						if err := planner.Send(ctx, c, 0, tag, make([]byte, n)); err != nil {
-							return err
-						}
-					}
-					return planner.Send(ctx, c, 0, tag, []int32{17})
-				}
-				if c.Rank() != 0 {
-					return nil
-				}
-				buf := make([]int32, n/4+1)
-				wantError(t, fmt.Sprint(n, " bytes"), second(planner.Recv(ctx, c, from, tag, buf)), want, fmt.Sprintf("receive from rank %d, tag 7: ", from))
-				p, err := planner.StartRecv(ctx, c, from, tag, buf)
-				if err != nil {
-					return err
-				}
-				for range 2 {
-					wantError(t, fmt.Sprint(n, " bytes, started"), second(p.Wait()), want)
-				}
-				if got, err := planner.Recv(ctx, c, from, tag, buf); got != 1 || err != nil || buf[0] != 17 {
-					return fmt.Errorf("the next message: %d elements, %d first, error %v", got, buf[0], err)
-				}
-				return nil
-			}))
-		}
+		const few, many = 8, 100_000
+		differ(t, comms, make([]float64, few), make([]float32, 2*few), "f64", "f32")
+		differ(t, comms, make([]float64, many), make([]float32, 2*many), "f64", "f32")
+		differ(t, comms, make([]byte, few), make([]int32, few), "u8", "i32")
+		differ(t, comms, make([]int32, few), make([]byte, 4*few), "i32", "u8")
+		differ(t, comms, make([]uint64, few), make([]int64, few), "u64", "i64")
+		differ(t, comms, make([]pair, few), make([]float64, few), "bytes(8)", "f64")
+		differ(t, comms, make([][3]bool, few), make([]pair, few), "bytes(3)", "bytes(8)")
+		differ(t, comms, make([]float32, 2*few), make([]float64, 1), "f32", "f64") // too long as well
+		agree(t, comms, make([]celsius, few), make([]float64, few))
+		agree(t, comms, make([]int, few), make([]int64, few))
+		agree(t, comms, make([]pair, few), make([][8]bool, few))
+		agree(t, comms, []byte{}, make([]float64, few))
 		closeAll(t, comms)
 	})
+}
+
+// typeTag is the tag of messages of several types.
+const typeTag = 7
+
+// differ sends from the last rank to rank 0, which receives another type.
+func differ[S, R comparable](t *testing.T, comms []*planner.Comm, send []S, recv []R, sent, received string) {
+	t.Helper()
+	from := len(comms) - 1
+	text := fmt.Sprintf("message has elements of another type: rank %d sends %s, and rank 0 receives %s with tag 7", from, sent, received)
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		if c.Rank() == from {
+			for range 3 {
+				if err := planner.Send(ctx, c, 0, typeTag, send); err != nil {
+					return err
+				}
+			}
+			return planner.Send(ctx, c, 0, typeTag, []int32{17})
+		}
+		if c.Rank() != 0 {
+			return nil
+		}
+		wrong := func(what string, err error) {
+			wantError(t, what, err, text)
+			if !errors.Is(err, planner.ErrElements) {
+				t.Errorf("%s: %v is not %v", what, err, planner.ErrElements)
+			}
+		}
+		before := slices.Clone(recv)
+		wrong("Recv", second(planner.Recv(ctx, c, from, typeTag, recv)))
+		wrong("RecvAny", second(planner.RecvAny(ctx, c, typeTag, recv)))
+		p, err := planner.StartRecv(ctx, c, from, typeTag, recv)
+		if err != nil {
+			return err
+		}
+		for range 2 {
+			wrong("StartRecv", second(p.Wait()))
+		}
+		if !slices.Equal(recv, before) {
+			t.Errorf("%s into %s: the buffer has changed", sent, received)
+		}
+		next := []int32{0}
+		if got, err := planner.Recv(ctx, c, from, typeTag, next); got != 1 || err != nil || next[0] != 17 {
+			return fmt.Errorf("the next message: %d elements, %d first, error %w", got, next[0], err)
+		}
+		return nil
+	}))
+}
+
+// agree sends from the last rank to rank 0, which receives the same type by another name.
+func agree[S, R any](t *testing.T, comms []*planner.Comm, send []S, recv []R) {
+	t.Helper()
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		switch c.Rank() {
+		case len(comms) - 1:
+			return planner.Send(ctx, c, 0, typeTag, send)
+		case 0:
+			if n, err := planner.Recv(ctx, c, len(comms)-1, typeTag, recv); n != len(send) || err != nil {
+				return fmt.Errorf("%T into %T: %d elements, %w", send, recv, n, err)
+			}
+		}
+		return nil
+	}))
 }
 
 // Each and Run end in an error where they can't call the function, and what there is

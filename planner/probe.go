@@ -7,6 +7,7 @@ import (
 	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // probeTag is the tag of all messages of a measurement: nobody else sends any meanwhile.
@@ -21,7 +22,7 @@ type pairLine struct {
 var _ pairs.Line = pairLine{}
 
 func (l pairLine) Send(ctx context.Context, b []byte) error {
-	t, err := l.comm.Send(ctx, l.peer, probeTag, b)
+	t, err := l.comm.Send(ctx, l.peer, probeTag, tasks.Uint8, b)
 	if err != nil {
 		return err
 	}
@@ -29,7 +30,7 @@ func (l pairLine) Send(ctx context.Context, b []byte) error {
 }
 
 func (l pairLine) Recv(ctx context.Context, b []byte) error {
-	t, err := l.comm.Recv(ctx, l.peer, probeTag, b)
+	t, err := l.comm.Recv(ctx, l.peer, probeTag, tasks.Uint8, b)
 	if err == nil {
 		err = t.Wait(ctx)
 	}

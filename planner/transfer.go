@@ -16,7 +16,8 @@ type Transfer struct {
 }
 
 // Send sends buf to rank to and returns when buf may be reused. tag, from 0, tells
-// messages between the same ranks apart; equal ones arrive in order.
+// messages between the same ranks apart; equal ones arrive in order. If ctx ends first the
+// communicator breaks on all ranks.
 func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 	t, err := begin(ctx, c, sends, to, tag, buf)
 	if err != nil {
@@ -26,8 +27,14 @@ func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 }
 
 // Recv receives a message with a tag from rank from into buf and returns how many
-// elements it had. A message longer than buf is [ErrTruncated]. A message ending within an
-// element is an error, too, and buf is changed then.
+// elements it had. A message longer than buf is [ErrTruncated], and buf then holds anything. T must
+// be the sender's type, by [tasks.ElementOf]: else it is [ErrElements], and buf stays as it is. As in
+// MPI bytes are a type like any other; types without operations are the same if they have one
+// size, and a message without elements fits any type. Both errors end this receive only: the message
+// is gone, and its sender isn't told.
+//
+// If ctx ends first the communicator breaks on all ranks: the message may be on its way. [RecvAny]
+// can be given up.
 func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, error) {
 	t, err := begin(ctx, c, receives, from, tag, buf)
 	if err != nil {
@@ -36,21 +43,17 @@ func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, err
 	if err := t.Wait(ctx); err != nil {
 		return 0, err
 	}
-	n, err := countElements(t, sizeOf[T]())
-	if err != nil {
-		return 0, fmt.Errorf("%s rank %d, tag %d: %w", receives, from, tag, err)
-	}
-	return n, nil
+	return t.Len() / sizeOf[T](), nil
 }
 
 // StartSend is [Send] without waiting. buf must not be changed until Wait has
-// returned.
+// returned. If ctx ends before the transfer has the communicator breaks on all ranks.
 func StartSend[T any](ctx context.Context, c *Comm, to, tag int, buf []T) (*Transfer, error) {
 	return startTransfer(ctx, c, sends, to, tag, buf)
 }
 
 // StartRecv is [Recv] without waiting. buf must not be touched until Wait has
-// returned.
+// returned. If ctx ends before the transfer has the communicator breaks on all ranks.
 func StartRecv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (*Transfer, error) {
 	return startTransfer(ctx, c, receives, from, tag, buf)
 }
@@ -64,7 +67,8 @@ type Status struct {
 // RecvAny receives the next message with a tag into buf, from any rank, this one
 // included. Of waiting messages it takes the oldest, so each rank has its turn;
 // messages of one rank stay in order. If it and a [Recv] wait for the same message, the
-// first called gets it. A message longer than buf is [ErrTruncated], naming its sender.
+// first called gets it. A message longer than buf is [ErrTruncated] and one of another type
+// [ErrElements], naming its sender.
 //
 // When ctx is cancelled before there is a message, only this call ends: the communicator
 // stays whole, and the message is for the next receive. Once the elements of a long
@@ -80,11 +84,7 @@ func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, err
 	if err != nil {
 		return Status{}, err
 	}
-	n, err := countElements(t, sizeOf[T]())
-	if err != nil {
-		return Status{}, anyFailed(t, tag, err)
-	}
-	return Status{Source: int(t.Peer()), Count: n}, nil
+	return Status{Source: int(t.Peer()), Count: t.Len() / sizeOf[T]()}, nil
 }
 
 // StartRecvAny is [RecvAny] without waiting: Wait of the transfer returns the count, and then
@@ -140,7 +140,8 @@ func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (
 	if err != nil {
 		return nil, fmt.Errorf("%s %w", w, err)
 	}
-	if _, err := tasks.ElementOf[T](); err != nil {
+	of, err := tasks.ElementOf[T]()
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", w.with(peer), err)
 	}
 	if tag < 0 || tag > lastTag {
@@ -148,11 +149,11 @@ func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (
 	}
 	switch w {
 	case sends:
-		return c.comm.Send(ctx, rank, int32(tag), asBytes(buf))
+		return c.comm.Send(ctx, rank, int32(tag), of, asBytes(buf))
 	case receivesAny:
-		return c.comm.RecvAny(ctx, int32(tag), asBytes(buf))
+		return c.comm.RecvAny(ctx, int32(tag), of, asBytes(buf))
 	}
-	return c.comm.Recv(ctx, rank, int32(tag), asBytes(buf))
+	return c.comm.Recv(ctx, rank, int32(tag), of, asBytes(buf))
 }
 
 // Wait blocks until the transfer has ended; a receive tells how many elements
@@ -161,15 +162,10 @@ func (t *Transfer) Wait() (int, error) {
 	if t == nil || t.t == nil {
 		return 0, errNoTransfer
 	}
-	err := t.t.Wait(context.Background())
-	n := 0
-	if err == nil {
-		n, err = countElements(t.t, t.size)
-	}
-	if err != nil {
+	if err := t.t.Wait(context.Background()); err != nil {
 		return 0, fmt.Errorf("point to point: %w", err)
 	}
-	return n, nil
+	return t.t.Len() / t.size, nil
 }
 
 // Done reports whether the transfer has ended, and Wait would return at once. An end with an error
@@ -183,14 +179,6 @@ func (t *Transfer) Peer() int {
 		return -1
 	}
 	return int(t.t.Peer())
-}
-
-// countElements returns how many elements of size bytes have come.
-func countElements(t *executor.Transfer, size int) (int, error) {
-	if t.Len()%size != 0 {
-		return 0, fmt.Errorf("a message of %d bytes is no whole number of elements of %d bytes", t.Len(), size)
-	}
-	return t.Len() / size, nil
 }
 
 func sizeOf[T any]() int { return max(1, int(unsafe.Sizeof(*new(T)))) }

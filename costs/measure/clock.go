@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // pings is how often rank 0 asks each rank for its time; the quickest answer counts.
@@ -78,7 +79,7 @@ func (b *Bench) answer(ctx context.Context) error {
 func (b *Bench) passNumber(ctx context.Context, to levels.Rank, v int64) error {
 	var buf [8]byte
 	binary.LittleEndian.PutUint64(buf[:], uint64(v))
-	t, err := b.comm.Send(ctx, to, 0, buf[:])
+	t, err := b.comm.Send(ctx, to, 0, tasks.Int64, buf[:])
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ func (b *Bench) passNumber(ctx context.Context, to levels.Rank, v int64) error {
 
 func (b *Bench) get(ctx context.Context, from levels.Rank) (int64, error) {
 	var buf [8]byte
-	t, err := b.comm.Recv(ctx, from, 0, buf[:])
+	t, err := b.comm.Recv(ctx, from, 0, tasks.Int64, buf[:])
 	if err != nil {
 		return 0, err
 	}

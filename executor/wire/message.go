@@ -62,7 +62,7 @@ type Message struct {
 	Seq    uint32 // its number on the communicator
 	Pass   uint32 // of the run; of a Probe not 0 if it answers one
 	Edge   int32  // of the program, between the two ranks
-	Digest uint32 // of (request, plan, topology), compared on arrival
+	Digest uint32 // of (request, plan, topology), compared on arrival; Tagged, Offer: the type of elements
 
 	Refund int32 // eager bytes given back to the receiver of this; 0 <= Refund
 

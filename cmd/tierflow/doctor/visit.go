@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Tags of messages.
@@ -55,7 +56,7 @@ func (l line) Recv(ctx context.Context, b []byte) error { return l.recv(ctx, l.p
 
 // send and recv move a message.
 func (v *visitor) send(ctx context.Context, to levels.Rank, tag int32, b []byte) error {
-	t, err := v.comm.Send(ctx, to, tag, b)
+	t, err := v.comm.Send(ctx, to, tag, tasks.Uint8, b)
 	if err != nil {
 		return err
 	}
@@ -63,7 +64,7 @@ func (v *visitor) send(ctx context.Context, to levels.Rank, tag int32, b []byte)
 }
 
 func (v *visitor) recv(ctx context.Context, from levels.Rank, tag int32, b []byte) error {
-	t, err := v.comm.Recv(ctx, from, tag, b)
+	t, err := v.comm.Recv(ctx, from, tag, tasks.Uint8, b)
 	if err != nil {
 		return err
 	}
