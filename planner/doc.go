@@ -15,6 +15,10 @@
 // else they get [ErrMismatch]. After a failure a communicator is broken:
 // every call on it, on every rank, returns an error naming the failed rank.
 //
+// A communicator is for one goroutine at a time: calls of several have no order that is the same on all
+// ranks. A call that would overlap another one returns [ErrBusy], and the first goes on. Give each
+// goroutine a communicator of its own, by [Comm.Dup].
+//
 // Wrong arguments are an error of the call. Nobody else hears of it: the other ranks
 // wait for this one until it calls again, or closes. A nil context is wrong, too,
 // and so is a value not made by this package. Methods without an error to return

@@ -1,49 +1,81 @@
 package planner_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// underWay is told when a rank reports that it waits in a call.
+type underWay chan struct{}
+
+// Write takes a line of the log.
+func (u underWay) Write(line []byte) (int, error) {
+	if bytes.Contains(line, []byte("request=barrier")) {
+		select {
+		case u <- struct{}{}:
+		default:
+		}
+	}
+	return len(line), nil
+}
+
 // A call that would overlap another goroutine's is refused, whichever way it is made, and names the other. The first
-// call goes on, and so do started ones.
+// call goes on, and so do started ones and those of a duplicate; later ones are as ever.
 func TestOverlapsAreRefused(t *testing.T) {
-	for name, comms := range map[string][]*planner.Comm{"goroutines": localComms(t, "1x2", nil), "processes": joinProcesses(t, 2, 1, nil)} {
-		refused := make(chan struct{})
+	for name, join := range map[string]func(o *planner.Options) []*planner.Comm{
+		"goroutines": func(o *planner.Options) []*planner.Comm { return localComms(t, "1x2", o) },
+		"processes":  func(o *planner.Options) []*planner.Comm { return joinProcesses(t, 2, 1, o) },
+	} {
+		refused, waits := make(chan struct{}), make(underWay, 1)
+		comms := join(&planner.Options{Log: slog.New(slog.NewTextHandler(waits, nil)), StallAfter: time.Millisecond})
 		allSucceed(t, comms, func(ctx context.Context, c *planner.Comm) error {
 			x := []int64{int64(c.Rank()) + 1}
 			kept, err := planner.Allreduce(c, x, x, tasks.Sum)
 			if err != nil {
 				return err
 			}
+			other, err := c.Dup(ctx)
+			if err != nil {
+				return err
+			}
+			blocks := func() error {
+				_, err := planner.Alltoallv(ctx, c, make([]int64, 2), []int{1, 1}, make([]int64, 2), []int{1, 1})
+				return err
+			}
 			if c.Rank() == 1 {
 				<-refused
-				return planner.BarrierNow(ctx, c)
+				return errors.Join(sum(ctx, other), planner.BarrierNow(ctx, c), blocks(), sum(ctx, c), other.Close())
 			}
 			var first error
 			var others sync.WaitGroup
 			others.Go(func() { first = planner.BarrierNow(ctx, c) })
-			for c.Counters().Runs == 0 { // the barrier has begun, and rank 1 isn't coming yet
-			}
+			<-waits // and rank 1 isn't coming yet
 			_, errSplit := c.Split(ctx, 0, 0)
+			_, errDup := c.Dup(ctx)
 			_, errValue := planner.AllreduceValue(ctx, c, 1.5, tasks.Sum)
+			raw := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int64, Op: tasks.Min}
 			for what, err := range map[string]error{
-				"run": kept.Run(ctx), "now": planner.AllreduceNow(ctx, c, x, x, tasks.Max), "split": errSplit, "value": errValue,
+				"run": kept.Run(ctx), "now": planner.AllreduceNow(ctx, c, x, x, tasks.Max), "split": errSplit, "dup": errDup, "value": errValue,
+				"counts of an alltoallv": blocks(), "PrepareNow": c.PrepareNow(ctx, raw, make([]byte, 8), make([]byte, 8)),
 			} {
 				if !errors.Is(err, planner.ErrBusy) || !strings.Contains(err.Error(), "barrier") || !strings.Contains(err.Error(), "overlap_test.go:") {
 					t.Errorf("%s: %s beside a barrier: %v; want ErrBusy, with the barrier and its place", name, what, err)
 				}
 			}
 			close(refused)
+			err = sum(ctx, other) // beside the barrier: rank 1 comes to it afterwards
 			others.Wait()
-			return first
+			return errors.Join(first, err, blocks(), sum(ctx, c), other.Close())
 		})
 	}
 }
