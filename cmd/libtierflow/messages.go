@@ -16,14 +16,67 @@ import (
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/tasks/half"
 )
 
 // message is what a send or receive moves.
 type message struct {
 	comm      *comm
 	peer, tag int
-	size      int    // of an element
-	bytes     []byte // the whole buffer
+	elements  // of the buffer
+}
+
+// elements is a buffer, with planner's functions for its type of elements.
+type elements interface {
+	send(ctx context.Context, m *message) error
+	recv(ctx context.Context, m *message) (planner.Status, error)
+	startSend(ctx context.Context, m *message) (*planner.Transfer, error)
+	startRecv(ctx context.Context, m *message) (*planner.Transfer, error)
+}
+
+// of is a buffer of elements of one type.
+type of[T any] []T
+
+func (b of[T]) send(ctx context.Context, m *message) error {
+	return planner.Send(ctx, m.comm.Comm, m.peer, m.tag, b)
+}
+
+func (b of[T]) recv(ctx context.Context, m *message) (s planner.Status, err error) {
+	if m.peer == C.TF_ANY {
+		return planner.RecvAny(ctx, m.comm.Comm, m.tag, b)
+	}
+	s.Source = m.peer
+	s.Count, err = planner.Recv(ctx, m.comm.Comm, m.peer, m.tag, b)
+	return s, err
+}
+
+func (b of[T]) startSend(ctx context.Context, m *message) (*planner.Transfer, error) {
+	return planner.StartSend(ctx, m.comm.Comm, m.peer, m.tag, b)
+}
+
+func (b of[T]) startRecv(ctx context.Context, m *message) (*planner.Transfer, error) {
+	if m.peer == C.TF_ANY {
+		return planner.StartRecvAny(ctx, m.comm.Comm, m.tag, b)
+	}
+	return planner.StartRecv(ctx, m.comm.Comm, m.peer, m.tag, b)
+}
+
+// slice makes a buffer of count elements at an address.
+type slice func(at unsafe.Pointer, count int64) elements
+
+func sliceOf[T any](at unsafe.Pointer, count int64) elements {
+	if count == 0 {
+		return of[T](nil)
+	}
+	return of[T](unsafe.Slice((*T)(at), count))
+}
+
+// slicesOf are those of enum tf_type.
+var slicesOf = map[tasks.Datatype]slice{
+	tasks.Int8: sliceOf[int8], tasks.Int16: sliceOf[int16], tasks.Int32: sliceOf[int32], tasks.Int64: sliceOf[int64],
+	tasks.Uint8: sliceOf[uint8], tasks.Uint16: sliceOf[uint16], tasks.Uint32: sliceOf[uint32], tasks.Uint64: sliceOf[uint64],
+	tasks.Float16: sliceOf[half.Float16], tasks.BFloat16: sliceOf[half.BFloat16], tasks.Float32: sliceOf[float32], tasks.Float64: sliceOf[float64],
+	tasks.Complex64: sliceOf[complex64], tasks.Complex128: sliceOf[complex128],
 }
 
 // readMessage reads the arguments of a send or receive. to says whether peer is the destination.
@@ -43,22 +96,15 @@ func readMessage(h C.uintptr_t, name string, peer, tag, kind C.int, buffer unsaf
 	if err != nil {
 		return m, err
 	}
-	m.peer, m.tag, m.size = int(peer), int(tag), t.Size()
-	if count > 0 {
-		m.bytes = unsafe.Slice((*byte)(buffer), int64(count)*int64(m.size))
-	}
+	m.peer, m.tag, m.elements = int(peer), int(tag), slicesOf[t](buffer, int64(count))
 	return m, nil
 }
 
-// note writes what has come, of n bytes, to where C wants it; NULL: nowhere.
-func (m *message) note(n, source int, to *C.tf_status) error {
-	if n%m.size != 0 {
-		return fmt.Errorf("tf_recv: a message of %d bytes from rank %d, tag %d; allowed are whole elements of %d bytes", n, source, m.tag, m.size)
-	}
+// note writes what has come to where C wants it; NULL: nowhere.
+func note(s planner.Status, to *C.tf_status) {
 	if to != nil {
-		to.source, to.count = C.int(source), C.int64_t(n/m.size)
+		to.source, to.count = C.int(s.Source), C.int64_t(s.Count)
 	}
-	return nil
 }
 
 //export tfSend
@@ -69,7 +115,7 @@ func tfSend(h C.uintptr_t, to, tag, kind C.int, buffer unsafe.Pointer, count, ns
 	}
 	ctx, cancel, err := within(ns)
 	if err == nil {
-		err = planner.Send(ctx, m.comm.Comm, m.peer, m.tag, m.bytes)
+		err = m.send(ctx, &m)
 		cancel()
 	}
 	return status(err)
@@ -83,30 +129,18 @@ func tfRecv(h C.uintptr_t, from, tag, kind C.int, buffer unsafe.Pointer, count, 
 	}
 	ctx, cancel, err := within(ns)
 	if err == nil {
-		err = m.receive(ctx, got)
+		var s planner.Status
+		if s, err = m.recv(ctx, &m); err == nil {
+			note(s, got)
+		}
 		cancel()
 	}
 	return status(err)
 }
 
-// receive waits for the message.
-func (m *message) receive(ctx context.Context, got *C.tf_status) (err error) {
-	s := planner.Status{Source: m.peer}
-	if m.peer == C.TF_ANY {
-		s, err = planner.RecvAny(ctx, m.comm.Comm, m.tag, m.bytes)
-	} else {
-		s.Count, err = planner.Recv(ctx, m.comm.Comm, m.peer, m.tag, m.bytes)
-	}
-	if err != nil {
-		return err
-	}
-	return m.note(s.Count, s.Source, got)
-}
-
 // startedTransfer is a send or receive on its way.
 type startedTransfer struct {
 	*planner.Transfer
-	message
 	receives bool
 	got      *C.tf_status
 }
@@ -120,8 +154,8 @@ func tfStartSend(h C.uintptr_t, to, tag, kind C.int, buffer unsafe.Pointer, coun
 	if err != nil {
 		return status(err)
 	}
-	t, err := planner.StartSend(context.Background(), m.comm.Comm, m.peer, m.tag, m.bytes)
-	return m.comm.keep(&startedTransfer{Transfer: t, message: m}, err, run)
+	t, err := m.startSend(context.Background(), &m)
+	return m.comm.keep(&startedTransfer{Transfer: t}, err, run)
 }
 
 //export tfStartRecv
@@ -133,13 +167,8 @@ func tfStartRecv(h C.uintptr_t, from, tag, kind C.int, buffer unsafe.Pointer, co
 	if err != nil {
 		return status(err)
 	}
-	var t *planner.Transfer
-	if m.peer == C.TF_ANY {
-		t, err = planner.StartRecvAny(context.Background(), m.comm.Comm, m.tag, m.bytes)
-	} else {
-		t, err = planner.StartRecv(context.Background(), m.comm.Comm, m.peer, m.tag, m.bytes)
-	}
-	return m.comm.keep(&startedTransfer{Transfer: t, message: m, receives: true, got: got}, err, run)
+	t, err := m.startRecv(context.Background(), &m)
+	return m.comm.keep(&startedTransfer{Transfer: t, receives: true, got: got}, err, run)
 }
 
 // Wait waits for it, and notes what has come.
@@ -148,5 +177,6 @@ func (t *startedTransfer) Wait() error {
 	if err != nil || !t.receives {
 		return err
 	}
-	return t.note(n, t.Peer(), t.got)
+	note(planner.Status{Source: t.Peer(), Count: n}, t.got)
+	return nil
 }

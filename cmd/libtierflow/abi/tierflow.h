@@ -120,9 +120,10 @@ int tf_wait_for(tf_run *run, int64_t ns, int *done);
 
 /* tf_send sends count elements to a rank, and returns when the buffer may be used again. tf_recv
  * receives at most count of them from a rank, or the next message with the tag from any rank:
- * TF_ANY. A longer message is an error. status, if not NULL, gets what has come. A tag, from 0 on,
- * tells messages between the same ranks apart; equal ones arrive in order. When its limit
- * ends a receive from TF_ANY before there is a message, the communicator stays whole. */
+ * TF_ANY. A longer message, or one of another type, is an error. status, if not NULL, gets what
+ * has come. A tag, from 0 on, tells messages between the same ranks apart; equal ones arrive in
+ * order. When its limit ends a receive from TF_ANY before there is a message, the communicator
+ * stays whole. */
 int tf_send(tf_comm *comm, int to, int tag, int type, const void *buffer, int64_t count, int64_t ns);
 int tf_recv(tf_comm *comm, int from, int tag, int type, void *buffer, int64_t count, int64_t ns, tf_status *status);
 

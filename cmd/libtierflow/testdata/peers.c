@@ -50,10 +50,10 @@ static int messages(void) {
 	MUST(rank > 0 || seen == (1 << size) - 2);
 	MUST(!tf_send(world, next, 8, TF_I32, NULL, 0, 0) && !tf_recv(world, before, 8, TF_I32, NULL, 0, 0, NULL));
 
-	uint8_t odd[8] = {0};
-	MUST(!tf_send(world, next, 9, TF_U8, odd, 5, 0) && !tf_send(world, next, 9, TF_U8, odd, 8, 0));
-	FAILS(tf_recv(world, before, 9, TF_I32, odd, 2, 0, NULL), "5 bytes");
-	FAILS(tf_recv(world, before, 9, TF_I32, odd, 1, 0, NULL), "longer");
+	int32_t two[2] = {0};
+	MUST(!tf_send(world, next, 9, TF_U32, two, 2, 0) && !tf_send(world, next, 9, TF_I32, two, 2, 0));
+	FAILS(tf_recv(world, before, 9, TF_I32, two, 2, 0, NULL), "u32, and rank");
+	FAILS(tf_recv(world, before, 9, TF_I32, two, 1, 0, NULL), "longer");
 	return 0;
 }
 
