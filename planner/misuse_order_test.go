@@ -80,7 +80,7 @@ func TestStartTwice(t *testing.T) {
 // A message of another type than the receive's is an error with both types, however it came; the buffer is as
 // it was, and the next message is fine.
 func TestMessageOfAnotherType(t *testing.T) {
-	type pair struct{ a, b int32 }
+	type pair struct{ _, _ int32 }
 	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
 		const few, many = 8, 100_000
 		differ(t, comms, make([]float64, few), make([]float32, 2*few), "f64", "f32")
