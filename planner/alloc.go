@@ -18,7 +18,8 @@ import (
 // memory lasts as long as the process. Other ranks never write to it.
 //
 // It is an error to ask for more than the machine's memory and swap, or, in a process
-// that shares its node, for more than 16 GiB in all.
+// that shares its node, for more than 16 GiB in all, or than what limits of the process leave (ulimit -f; a
+// quarter of ulimit -v for all ranks of the node).
 func Alloc[T any](c *Comm, n int) ([]T, error) {
 	if err := c.checkMade(); err != nil {
 		return nil, fmt.Errorf("alloc: %w", err)

@@ -2,6 +2,7 @@ package proc
 
 import (
 	"fmt"
+	"math"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -48,30 +49,50 @@ func sharingDescriptors(node int) int {
 	return 3 + 3*(node-1)
 }
 
-// enoughMemory complains if limits of the process, or the memory left for it, forbid the shared
-// memory of a node of so many ranks: each maps the memory of all.
-func enoughMemory(node int, left int64) error {
-	const one = segmentBytes
+// segmentFor returns the address space of one rank's shared memory on a node of so many ranks, bytes:
+// segmentBytes, or less where limits of the process are lower. Each rank maps the memory of all. It
+// complains if the limits, or the memory left, are too low for any.
+func segmentFor(node int, left int64, limitOf func(which int) uint64) (size int64, err error) {
+	size = segmentBytes
 	for _, limit := range []struct {
 		which int
-		need  uint64
+		parts int64 // as many segments have to be within the limit
 		text  string
 	}{
 		// Beyond this the kernel doesn't refuse: it sends a deadly signal.
-		{unix.RLIMIT_FSIZE, one, "a file of %s in memory; files are limited to %s (ulimit -f)"},
-		{unix.RLIMIT_AS, uint64(node) * one, "%s of address space, of which few pages are used; it is limited to %s (ulimit -v)"},
+		{unix.RLIMIT_FSIZE, 1, "a file of %s in memory; files are limited to %s (ulimit -f)"},
+		// The rest is the program's.
+		{unix.RLIMIT_AS, 4 * int64(node), "%s of address space, of which few pages are used; it is limited to %s (ulimit -v)"},
 	} {
-		var l unix.Rlimit
-		if err := unix.Getrlimit(limit.which, &l); err == nil && l.Cur < limit.need {
-			return fmt.Errorf("sharing memory with the %d ranks of a node takes "+limit.text, node,
-				tasks.FormatBytes(int64(limit.need)), tasks.FormatBytes(int64(l.Cur)))
+		has := limitOf(limit.which)
+		if has >= uint64(limit.parts)*segmentBytes {
+			continue
+		}
+		size = min(size, int64(has)/limit.parts/pageBytes*pageBytes)
+		if least := leastSegment(node); size < least {
+			return 0, fmt.Errorf("sharing memory with the %d ranks of a node takes "+limit.text, node,
+				tasks.FormatBytes(limit.parts*least), tasks.FormatBytes(int64(has)))
 		}
 	}
 	if least := int64(node) * shm.LeastBytes(node); left > 0 && left < least {
-		return fmt.Errorf("sharing memory with the %d ranks of a node takes %s of memory, and more with long messages; the machine, or the limit of the container, leaves %s",
+		return 0, fmt.Errorf("sharing memory with the %d ranks of a node takes %s of memory, and more with long messages; the machine, or the limit of the container, leaves %s",
 			node, tasks.FormatBytes(least), tasks.FormatBytes(left>>10<<10))
 	}
-	return nil
+	return size, nil
+}
+
+const pageBytes = 4 << 10
+
+// leastSegment is the least address space of a segment on a node of so many ranks, bytes: with 16 MiB for slots.
+func leastSegment(node int) int64 { return shm.Overhead(node) + 16<<20 }
+
+// softLimit returns a limit of this process; none is the largest number.
+func softLimit(which int) uint64 {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(which, &l); err != nil {
+		return math.MaxUint64
+	}
+	return l.Cur
 }
 
 // enoughLeft complains if less than n bytes of memory are left. Beyond the limit of a container the

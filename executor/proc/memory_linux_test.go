@@ -49,7 +49,7 @@ type sharer struct {
 func newSharer(t *testing.T) (s sharer) {
 	t.Helper()
 	var err error
-	if s.memory, s.mem, err = newMemory(); err != nil {
+	if s.memory, s.mem, err = newMemory(segmentBytes); err != nil {
 		t.Skip(err) // a limit of the machine
 	}
 	if s.bell, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
@@ -70,7 +70,7 @@ func TestSwap(t *testing.T) {
 	copy(theirs.mem[segmentBytes-5:], "their")
 	done := make(chan error, 1)
 	go func() { // waited for below
-		mem, bell, err := swap(b, theirs.memory, theirs.bell)
+		mem, bell, err := swap(b, theirs.memory, theirs.bell, 1<<20)
 		if err == nil {
 			copy(mem, "hello")
 			ring(bell)
@@ -79,7 +79,7 @@ func TestSwap(t *testing.T) {
 		}
 		done <- err
 	}()
-	mem, bell, err := swap(a, mine.memory, mine.bell)
+	mem, bell, err := swap(a, mine.memory, mine.bell, 1<<20)
 	if err := errors.Join(err, <-done); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestSwapRefuses(t *testing.T) {
 			if _, _, err := b.WriteMsgUnix([]byte{1}, unix.UnixRights(c.fds...), nil); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err := swap(a, mine.memory, mine.bell)
+			_, _, err := swap(a, mine.memory, mine.bell, 1<<20)
 			if !errors.Is(err, executor.ErrProtocol) || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("%v; want %s", err, c.want)
 			}
@@ -142,7 +142,7 @@ func TestSwapRefuses(t *testing.T) {
 	}
 	a, b := unixPair(t)
 	b.Close()
-	if _, _, err := swap(a, mine.memory, mine.bell); err == nil {
+	if _, _, err := swap(a, mine.memory, mine.bell, 1<<20); err == nil {
 		t.Error("swapped with a rank that is gone")
 	}
 }

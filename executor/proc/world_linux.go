@@ -34,7 +34,7 @@ const (
 // renewed less often in this time.
 const linksApart = 64
 
-// segmentBytes is the address space of one rank's shared memory. Pages are taken
+// segmentBytes is the address space of one rank's shared memory, unless limits are lower. Pages are taken
 // only as they are used.
 const segmentBytes = 16 << 30
 
@@ -301,10 +301,11 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	if len(node) == 1 {
 		return nil
 	}
-	if err := enoughMemory(len(node), memory.Available()); err != nil {
+	size, err := segmentFor(len(node), memory.Available(), softLimit)
+	if err != nil {
 		return err
 	}
-	fd, mem, err := newMemory()
+	fd, mem, err := newMemory(size)
 	if err != nil {
 		return err
 	}
@@ -324,7 +325,7 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	add := func(peer levels.Rank, c *net.UnixConn) error {
 		defer c.Close()
 		defer context.AfterFunc(ctx, func() { c.Close() })()
-		theirs, bell, err := swap(c, fd, p.doorbell)
+		theirs, bell, err := swap(c, fd, p.doorbell, leastSegment(len(node)))
 		if err != nil {
 			return executor.LostRank(peer, err)
 		}
@@ -366,28 +367,28 @@ func (p *process) share(ctx context.Context, eagerMax int64, job Job, rank level
 	return g.Wait()
 }
 
-// newMemory makes a memory file of segmentBytes and maps it. It can't shrink, so
+// newMemory makes a memory file of a size and maps it. It can't shrink, so
 // reading it never faults.
-func newMemory() (fd int, mem []byte, err error) {
+func newMemory(size int64) (fd int, mem []byte, err error) {
 	if fd, err = unix.MemfdCreate("tierflow", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING); err != nil {
 		return -1, nil, fmt.Errorf("memfd_create: %w", err)
 	}
-	if err = unix.Ftruncate(fd, segmentBytes); err == nil {
+	if err = unix.Ftruncate(fd, size); err == nil {
 		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
 	}
 	if err == nil {
-		mem, err = mapSegment(fd)
+		mem, err = mapSegment(fd, size)
 	}
 	if err != nil {
 		unix.Close(fd)
-		return -1, nil, fmt.Errorf("shared memory of %d bytes of address space: %w", segmentBytes, err)
+		return -1, nil, fmt.Errorf("shared memory of %d bytes of address space: %w", size, err)
 	}
 	return fd, mem, nil
 }
 
 // mapSegment maps a rank's memory file.
-func mapSegment(fd int) ([]byte, error) {
-	return unix.Mmap(fd, 0, segmentBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
+func mapSegment(fd int, size int64) ([]byte, error) {
+	return unix.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_NORESERVE)
 }
 
 // commit takes the pages of a range: a lack of memory is an error here and
@@ -408,7 +409,7 @@ func commit(fd int, off, n int64) error {
 }
 
 // swap sends this rank's memory and doorbell and maps the peer's.
-func swap(c *net.UnixConn, memory, doorbell int) (mem []byte, bell int, err error) {
+func swap(c *net.UnixConn, memory, doorbell int, least int64) (mem []byte, bell int, err error) {
 	if _, _, err := c.WriteMsgUnix([]byte{1}, unix.UnixRights(memory, doorbell), nil); err != nil {
 		return nil, -1, err
 	}
@@ -422,8 +423,9 @@ func swap(c *net.UnixConn, memory, doorbell int) (mem []byte, bell int, err erro
 		return nil, -1, err
 	}
 	defer unix.Close(fds[0])
-	if err = checkMemory(fds[0]); err == nil {
-		mem, err = mapSegment(fds[0])
+	var size int64
+	if size, err = checkMemory(fds[0], least); err == nil {
+		mem, err = mapSegment(fds[0], size)
 		err = os.NewSyscallError("mmap", err)
 	}
 	if err != nil {
@@ -433,18 +435,18 @@ func swap(c *net.UnixConn, memory, doorbell int) (mem []byte, bell int, err erro
 	return mem, fds[1], nil
 }
 
-// checkMemory refuses a file of another size than all have, or one with a size that can shrink: its mapping
-// could fault.
-func checkMemory(fd int) error {
+// checkMemory returns the size of a peer's file. It refuses one below the least or above what all have, or
+// one with a size that can shrink: its mapping could fault.
+func checkMemory(fd int, least int64) (size int64, err error) {
 	var st unix.Stat_t
 	if err := unix.Fstat(fd, &st); err != nil {
-		return fmt.Errorf("shared memory of the peer: %w", err)
+		return 0, fmt.Errorf("shared memory of the peer: %w", err)
 	}
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
-	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size != segmentBytes {
-		return fmt.Errorf("%w: shared memory of %d bytes, want %d that can't shrink", executor.ErrProtocol, st.Size, int64(segmentBytes))
+	if err != nil || seals&unix.F_SEAL_SHRINK == 0 || st.Size < least || st.Size > segmentBytes {
+		return 0, fmt.Errorf("%w: shared memory of %d bytes, want %d to %d that can't shrink", executor.ErrProtocol, st.Size, least, int64(segmentBytes))
 	}
-	return nil
+	return st.Size, nil
 }
 
 // descriptors takes the two descriptors out of a control message.

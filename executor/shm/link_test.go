@@ -17,13 +17,13 @@ import (
 // shmPair is both ends of a link between the places 0 and 2 of a node of three,
 // on the heap. The bells count.
 func shmPair() (a, b *Link, bells *[2]atomic.Int64) {
-	return shmPairIn(wire.Aligned(segmentOverhead(pairPeers)), wire.Aligned(segmentOverhead(pairPeers)))
+	return shmPairIn(wire.Aligned(Overhead(pairPeers)), wire.Aligned(Overhead(pairPeers)))
 }
 
 // pairPeers is how many ranks the segments of shmPair have room for.
 const pairPeers = 3
 
-// shmPairIn is shmPair in zeroed memory of segmentOverhead(pairPeers) bytes each.
+// shmPairIn is shmPair in zeroed memory of Overhead(pairPeers) bytes each.
 func shmPairIn(my, their []byte) (a, b *Link, bells *[2]atomic.Int64) {
 	mine := NewSegment(my, pairPeers, allPages)
 	theirs := NewSegment(their, pairPeers, allPages)
@@ -165,7 +165,7 @@ func TestShmLinkProtocol(t *testing.T) {
 func FuzzShmLink(f *testing.F) {
 	f.Add([]byte{byte(partKind), 0, 0, 0, 1, 2, 3, 4})
 	// Memory of its own for each run would take longer than all else. Payloads in parts are nothing but bytes.
-	my, their := wire.Aligned(segmentOverhead(pairPeers)), wire.Aligned(segmentOverhead(pairPeers))
+	my, their := wire.Aligned(Overhead(pairPeers)), wire.Aligned(Overhead(pairPeers))
 	f.Fuzz(func(t *testing.T, garbage []byte) {
 		for _, segment := range [][]byte{my, their} {
 			clear(segment[:pageSize])

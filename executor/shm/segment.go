@@ -42,8 +42,8 @@ const (
 	laneBytes   = pageSize + RingBytes + streamParts*partBytes
 )
 
-// segmentOverhead is what a segment needs beside its arena.
-func segmentOverhead(peers int) int64 { return pageSize + int64(peers)*laneBytes }
+// Overhead is what the segment of a rank needs beside its arena on a node of so many ranks, bytes.
+func Overhead(peers int) int64 { return pageSize + int64(peers)*laneBytes }
 
 // Pages are taken before they are touched: one that can't be had when a process
 // first reads or writes it is a signal that kills. A node of n ranks has n² lanes,
@@ -90,7 +90,7 @@ type Pages struct {
 // NewSegment lays a segment out in mem.
 func NewSegment(mem []byte, peers int, pages Pages) *Segment {
 	s := &Segment{mem: mem, peers: peers, pages: pages}
-	from := segmentOverhead(peers)
+	from := Overhead(peers)
 	s.arena = arena{mem: mem[from:], take: func(off, n int64) error { return pages.Take(from+off, n) }}
 	if pages.Give != nil {
 		s.arena.give = func(off, n int64) { pages.Give(from+off, n) }

@@ -134,7 +134,7 @@ func TestArenaErrors(t *testing.T) {
 // A communicator's exposed memory is good until the communicator breaks on its owner, however
 // many others do; when very many have it is not known.
 func TestSegmentKnowsWhatBroke(t *testing.T) {
-	s := NewSegment(wire.Aligned(segmentOverhead(1)), 1, allPages)
+	s := NewSegment(wire.Aligned(Overhead(1)), 1, allPages)
 	const mine, other = wire.CommID(7), wire.CommID(7 + 64*512)
 	s.Leave(mine) // in a life before
 	for round := range 3 * ages {
@@ -165,7 +165,7 @@ func TestSegmentKnowsWhatBroke(t *testing.T) {
 // Lanes of different peers, and the arena behind them, never overlap.
 func TestSegmentLayout(t *testing.T) {
 	const peers = 5
-	mem := wire.Aligned(segmentOverhead(peers) + 4*arenaAlign)
+	mem := wire.Aligned(Overhead(peers) + 4*arenaAlign)
 	s := NewSegment(mem, peers, allPages)
 	owner := make([]byte, len(mem))
 	claim := func(b []byte, who byte) {
@@ -246,7 +246,7 @@ func TestSegmentUnmapsWhenNothingIsLent(t *testing.T) {
 		{2, 0, 1, false},
 		{2, 0, 2, true},
 	} {
-		s := NewSegment(wire.Aligned(segmentOverhead(1)+8*arenaAlign), 1, allPages)
+		s := NewSegment(wire.Aligned(Overhead(1)+8*arenaAlign), 1, allPages)
 		_, other, err := s.arena.alloc(1)
 		if err != nil {
 			t.Fatal(err)
