@@ -39,7 +39,8 @@ var linuxOwn = []string{
 	"executor/tcp/congestion_other.go",
 	"planner/answer_other.go",        // a launcher asks processes only
 	"executor/door/process_other.go", // which has /proc
-	"executor/monotonic_other.go",    // one clock for all processes
+	"levels/process/process_other.go",
+	"executor/monotonic_other.go", // one clock for all processes
 	"costs/measure/cputime_other.go", "costs/measure/yield_other.go",
 }
 
