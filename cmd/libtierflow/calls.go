@@ -125,11 +125,7 @@ func readCall(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) (
 
 //export tfCall
 func tfCall(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointer) C.int {
-	c, r, from, to, err := readCall(h, request, send, recv)
-	if err == nil {
-		err = c.PrepareNow(context.Background(), r, from, to)
-	}
-	return status(err)
+	return tfCallWithin(h, request, send, recv, 0)
 }
 
 //export tfCallWithin
@@ -144,6 +140,14 @@ func tfCallWithin(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointe
 		err = c.PrepareNow(ctx, r, from, to)
 	}
 	return status(err)
+}
+
+// enter returns a communicator, and the context of a call on it with a time limit.
+func enter(h C.uintptr_t, ns C.int64_t) (c *comm, ctx context.Context, cancel context.CancelFunc, err error) {
+	if c, err = comms.find(uintptr(h)); err == nil {
+		ctx, cancel, err = within(ns)
+	}
+	return c, ctx, cancel, err
 }
 
 // within returns a context with a call's time limit in nanoseconds; 0: none.

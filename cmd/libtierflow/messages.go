@@ -19,70 +19,66 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// message is what a send or receive moves.
-type message struct {
-	comm      *comm
+// message is what a send or receive moves, with planner's functions for its type of elements.
+type message interface {
+	send(ctx context.Context) error
+	recv(ctx context.Context) (planner.Status, error)
+	startSend(ctx context.Context) (*planner.Transfer, error)
+	startRecv(ctx context.Context) (*planner.Transfer, error)
+}
+
+// messageOf is a message of elements of one type.
+type messageOf[T any] struct {
+	*comm
 	peer, tag int
-	elements  // of the buffer
+	buffer    []T
 }
 
-// elements is a buffer, with planner's functions for its type of elements.
-type elements interface {
-	send(ctx context.Context, m *message) error
-	recv(ctx context.Context, m *message) (planner.Status, error)
-	startSend(ctx context.Context, m *message) (*planner.Transfer, error)
-	startRecv(ctx context.Context, m *message) (*planner.Transfer, error)
+func (m messageOf[T]) send(ctx context.Context) error {
+	return planner.Send(ctx, m.Comm, m.peer, m.tag, m.buffer)
 }
 
-// of is a buffer of elements of one type.
-type of[T any] []T
-
-func (b of[T]) send(ctx context.Context, m *message) error {
-	return planner.Send(ctx, m.comm.Comm, m.peer, m.tag, b)
-}
-
-func (b of[T]) recv(ctx context.Context, m *message) (s planner.Status, err error) {
+func (m messageOf[T]) recv(ctx context.Context) (s planner.Status, err error) {
 	if m.peer == C.TF_ANY {
-		return planner.RecvAny(ctx, m.comm.Comm, m.tag, b)
+		return planner.RecvAny(ctx, m.Comm, m.tag, m.buffer)
 	}
 	s.Source = m.peer
-	s.Count, err = planner.Recv(ctx, m.comm.Comm, m.peer, m.tag, b)
+	s.Count, err = planner.Recv(ctx, m.Comm, m.peer, m.tag, m.buffer)
 	return s, err
 }
 
-func (b of[T]) startSend(ctx context.Context, m *message) (*planner.Transfer, error) {
-	return planner.StartSend(ctx, m.comm.Comm, m.peer, m.tag, b)
+func (m messageOf[T]) startSend(ctx context.Context) (*planner.Transfer, error) {
+	return planner.StartSend(ctx, m.Comm, m.peer, m.tag, m.buffer)
 }
 
-func (b of[T]) startRecv(ctx context.Context, m *message) (*planner.Transfer, error) {
+func (m messageOf[T]) startRecv(ctx context.Context) (*planner.Transfer, error) {
 	if m.peer == C.TF_ANY {
-		return planner.StartRecvAny(ctx, m.comm.Comm, m.tag, b)
+		return planner.StartRecvAny(ctx, m.Comm, m.tag, m.buffer)
 	}
-	return planner.StartRecv(ctx, m.comm.Comm, m.peer, m.tag, b)
+	return planner.StartRecv(ctx, m.Comm, m.peer, m.tag, m.buffer)
 }
 
-// slice makes a buffer of count elements at an address.
-type slice func(at unsafe.Pointer, count int64) elements
-
-func sliceOf[T any](at unsafe.Pointer, count int64) elements {
-	if count == 0 {
-		return of[T](nil)
+// newMessage makes a message of count elements at an address.
+func newMessage[T any](c *comm, peer, tag int, at unsafe.Pointer, count int64) message {
+	m := messageOf[T]{comm: c, peer: peer, tag: tag}
+	if count > 0 {
+		m.buffer = unsafe.Slice((*T)(at), count)
 	}
-	return of[T](unsafe.Slice((*T)(at), count))
+	return m
 }
 
-// slicesOf are those of enum tf_type.
-var slicesOf = map[tasks.Datatype]slice{
-	tasks.Int8: sliceOf[int8], tasks.Int16: sliceOf[int16], tasks.Int32: sliceOf[int32], tasks.Int64: sliceOf[int64],
-	tasks.Uint8: sliceOf[uint8], tasks.Uint16: sliceOf[uint16], tasks.Uint32: sliceOf[uint32], tasks.Uint64: sliceOf[uint64],
-	tasks.Float16: sliceOf[half.Float16], tasks.BFloat16: sliceOf[half.BFloat16], tasks.Float32: sliceOf[float32], tasks.Float64: sliceOf[float64],
-	tasks.Complex64: sliceOf[complex64], tasks.Complex128: sliceOf[complex128],
+// newMessages are newMessage of the types of enum tf_type.
+var newMessages = map[tasks.Datatype]func(c *comm, peer, tag int, at unsafe.Pointer, count int64) message{
+	tasks.Int8: newMessage[int8], tasks.Int16: newMessage[int16], tasks.Int32: newMessage[int32], tasks.Int64: newMessage[int64],
+	tasks.Uint8: newMessage[uint8], tasks.Uint16: newMessage[uint16], tasks.Uint32: newMessage[uint32], tasks.Uint64: newMessage[uint64],
+	tasks.Float16: newMessage[half.Float16], tasks.BFloat16: newMessage[half.BFloat16], tasks.Float32: newMessage[float32], tasks.Float64: newMessage[float64],
+	tasks.Complex64: newMessage[complex64], tasks.Complex128: newMessage[complex128],
 }
 
-// readMessage reads the arguments of a send or receive. to says whether peer is the destination.
-func readMessage(h C.uintptr_t, name string, peer, tag, kind C.int, buffer unsafe.Pointer, count C.int64_t) (m message, err error) {
-	if m.comm, err = comms.find(uintptr(h)); err != nil {
-		return m, err
+// readMessage reads the arguments of a send or receive.
+func readMessage(h C.uintptr_t, name string, peer, tag, kind C.int, buffer unsafe.Pointer, count C.int64_t) (m message, c *comm, err error) {
+	if c, err = comms.find(uintptr(h)); err != nil {
+		return nil, nil, err
 	}
 	t := tasks.Datatype(kind)
 	switch {
@@ -94,10 +90,9 @@ func readMessage(h C.uintptr_t, name string, peer, tag, kind C.int, buffer unsaf
 		err = fmt.Errorf("%s: the buffer is NULL; it must have %d elements", name, count)
 	}
 	if err != nil {
-		return m, err
+		return nil, nil, err
 	}
-	m.peer, m.tag, m.elements = int(peer), int(tag), slicesOf[t](buffer, int64(count))
-	return m, nil
+	return newMessages[t](c, int(peer), int(tag), buffer, int64(count)), c, nil
 }
 
 // note writes what has come to where C wants it; NULL: nowhere.
@@ -109,13 +104,13 @@ func note(s planner.Status, to *C.tf_status) {
 
 //export tfSend
 func tfSend(h C.uintptr_t, to, tag, kind C.int, buffer unsafe.Pointer, count, ns C.int64_t) C.int {
-	m, err := readMessage(h, "tf_send", to, tag, kind, buffer, count)
+	m, _, err := readMessage(h, "tf_send", to, tag, kind, buffer, count)
 	if err != nil {
 		return status(err)
 	}
 	ctx, cancel, err := within(ns)
 	if err == nil {
-		err = m.send(ctx, &m)
+		err = m.send(ctx)
 		cancel()
 	}
 	return status(err)
@@ -123,14 +118,14 @@ func tfSend(h C.uintptr_t, to, tag, kind C.int, buffer unsafe.Pointer, count, ns
 
 //export tfRecv
 func tfRecv(h C.uintptr_t, from, tag, kind C.int, buffer unsafe.Pointer, count, ns C.int64_t, got *C.tf_status) C.int {
-	m, err := readMessage(h, "tf_recv", from, tag, kind, buffer, count)
+	m, _, err := readMessage(h, "tf_recv", from, tag, kind, buffer, count)
 	if err != nil {
 		return status(err)
 	}
 	ctx, cancel, err := within(ns)
 	if err == nil {
 		var s planner.Status
-		if s, err = m.recv(ctx, &m); err == nil {
+		if s, err = m.recv(ctx); err == nil {
 			note(s, got)
 		}
 		cancel()
@@ -150,12 +145,12 @@ func tfStartSend(h C.uintptr_t, to, tag, kind C.int, buffer unsafe.Pointer, coun
 	if err := place("tf_start_send: run", run); err != nil {
 		return status(err)
 	}
-	m, err := readMessage(h, "tf_start_send", to, tag, kind, buffer, count)
+	m, c, err := readMessage(h, "tf_start_send", to, tag, kind, buffer, count)
 	if err != nil {
 		return status(err)
 	}
-	t, err := m.startSend(context.Background(), &m)
-	return m.comm.keep(&startedTransfer{Transfer: t}, err, run)
+	t, err := m.startSend(context.Background())
+	return c.keep(&startedTransfer{Transfer: t}, err, run)
 }
 
 //export tfStartRecv
@@ -163,12 +158,12 @@ func tfStartRecv(h C.uintptr_t, from, tag, kind C.int, buffer unsafe.Pointer, co
 	if err := place("tf_start_recv: run", run); err != nil {
 		return status(err)
 	}
-	m, err := readMessage(h, "tf_start_recv", from, tag, kind, buffer, count)
+	m, c, err := readMessage(h, "tf_start_recv", from, tag, kind, buffer, count)
 	if err != nil {
 		return status(err)
 	}
-	t, err := m.startRecv(context.Background(), &m)
-	return m.comm.keep(&startedTransfer{Transfer: t, receives: true, got: got}, err, run)
+	t, err := m.startRecv(context.Background())
+	return c.keep(&startedTransfer{Transfer: t, receives: true, got: got}, err, run)
 }
 
 // Wait waits for it, and notes what has come.

@@ -30,15 +30,11 @@ func tfAbort(h C.uintptr_t, reason *C.char) C.int {
 
 //export tfAgree
 func tfAgree(h C.uintptr_t, ok C.int, ns C.int64_t, all *C.int) C.int {
-	c, err := comms.find(uintptr(h))
-	if err == nil {
-		err = place("tf_agree: all", all)
-	}
-	if err != nil {
+	if err := place("tf_agree: all", all); err != nil {
 		return status(err)
 	}
 	*all = 0
-	ctx, cancel, err := within(ns)
+	c, ctx, cancel, err := enter(h, ns)
 	if err != nil {
 		return status(err)
 	}
@@ -52,14 +48,10 @@ func tfAgree(h C.uintptr_t, ok C.int, ns C.int64_t, all *C.int) C.int {
 
 //export tfShrink
 func tfShrink(h C.uintptr_t, ns C.int64_t, next *C.uintptr_t, old *C.int) C.int {
-	c, err := comms.find(uintptr(h))
-	if err == nil {
-		err = place("tf_shrink: next", next)
-	}
-	if err != nil {
+	if err := place("tf_shrink: next", next); err != nil {
 		return status(err)
 	}
-	ctx, cancel, err := within(ns)
+	c, ctx, cancel, err := enter(h, ns)
 	if err != nil {
 		return status(err)
 	}
