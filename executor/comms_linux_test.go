@@ -265,8 +265,8 @@ func TestDisownByNoMember(t *testing.T) {
 	})
 }
 
-// A rank that breaks a communicator breaks others by that, which its peers don't make then. It hears
-// its own error there, not the text that came back.
+// A rank breaks a communicator, and its peers then don't make another one in a call on it. The rank
+// hears its own error on that one, not the text that came back.
 func TestOwnErrorComesBack(t *testing.T) {
 	mine := errors.New("my own")
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {

@@ -318,7 +318,7 @@ func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) e
 	if err := c.checkCall(ctx); err != nil {
 		return fmt.Errorf("%v: %w", r, err)
 	}
-	col, err := c.oneShots.borrow(r, func() (*Collective, error) { return c.oneShot(r) })
+	col, err := c.oneShots.borrow(r, c.oneShot)
 	if err != nil {
 		return err
 	}

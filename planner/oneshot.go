@@ -21,7 +21,7 @@ type oneShots struct {
 }
 
 // borrow finds or makes a collective for a one-shot call, and marks it as busy.
-func (o *oneShots) borrow(r tasks.Request, create func() (*Collective, error)) (*Collective, error) {
+func (o *oneShots) borrow(r tasks.Request, create func(tasks.Request) (*Collective, error)) (*Collective, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock() // a call from within an operation panics
 	col := o.cache.calls[r]
@@ -30,7 +30,7 @@ func (o *oneShots) borrow(r tasks.Request, create func() (*Collective, error)) (
 	}
 	if col == nil || col.busy {
 		var err error
-		if col, err = create(); err != nil {
+		if col, err = create(r); err != nil {
 			return nil, err
 		}
 		o.keep(r, col)
@@ -41,7 +41,7 @@ func (o *oneShots) borrow(r tasks.Request, create func() (*Collective, error)) (
 }
 
 // ready keeps a collective for later calls, made unless there is one.
-func (o *oneShots) ready(r tasks.Request, create func() (*Collective, error)) error {
+func (o *oneShots) ready(r tasks.Request, create func(tasks.Request) (*Collective, error)) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.cache.calls == nil {
@@ -50,7 +50,7 @@ func (o *oneShots) ready(r tasks.Request, create func() (*Collective, error)) er
 	if o.cache.calls[r] != nil {
 		return nil
 	}
-	col, err := create()
+	col, err := create(r)
 	if err == nil {
 		o.keep(r, col)
 	}

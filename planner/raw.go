@@ -83,7 +83,7 @@ func (c *Comm) Ready(r tasks.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.oneShots.ready(r, func() (*Collective, error) { return c.oneShot(r) })
+	return c.oneShots.ready(r, c.oneShot)
 }
 
 // ExplainRequest is [Collective.Explain] of a request, without buffers.

@@ -68,7 +68,7 @@ func segmentFor(node int, left int64, limitOf func(which int) uint64) (size int6
 		if has >= uint64(limit.parts)*segmentBytes {
 			continue
 		}
-		size = min(size, int64(has)/limit.parts/pageBytes*pageBytes)
+		size = min(size, int64(has)/limit.parts)
 		if least := leastSegment(node); size < least {
 			return 0, fmt.Errorf("sharing memory with the %d ranks of a node takes "+limit.text, node,
 				tasks.FormatBytes(limit.parts*least), tasks.FormatBytes(int64(has)))
@@ -80,8 +80,6 @@ func segmentFor(node int, left int64, limitOf func(which int) uint64) (size int6
 	}
 	return size, nil
 }
-
-const pageBytes = 4 << 10
 
 // leastSegment is the least address space of a segment on a node of so many ranks, bytes: with 16 MiB for slots.
 func leastSegment(node int) int64 { return shm.Overhead(node) + 16<<20 }

@@ -273,28 +273,24 @@ func (h *arena) alloc(n int64) ([]byte, func(), error) {
 		return nil, nil, h.full(n) // and to align it might overflow
 	}
 	size := (n + arenaAlign - 1) / arenaAlign * arenaAlign
-	for i, f := range h.free {
-		if f.n >= size {
-			if err := h.take(f.off, size); err != nil {
-				return nil, nil, err
-			}
-			if f.n == size {
-				h.free = slices.Delete(h.free, i, i+1)
-			} else {
-				h.free[i] = extent{f.off + size, f.n - size}
-			}
-			return h.piece(f.off, n, size)
-		}
-	}
-	if h.top+size > int64(len(h.mem)) {
+	off, i := h.top, slices.IndexFunc(h.free, func(f extent) bool { return f.n >= size })
+	if i >= 0 {
+		off = h.free[i].off
+	} else if off+size > int64(len(h.mem)) {
 		return nil, nil, h.full(n)
 	}
-	if err := h.take(h.top, size); err != nil {
+	if err := h.take(off, size); err != nil {
 		return nil, nil, err
 	}
-	off := h.top
-	h.top += size
-	h.taken = max(h.taken, h.top)
+	switch {
+	case i < 0:
+		h.top += size
+		h.taken = max(h.taken, h.top)
+	case h.free[i].n == size:
+		h.free = slices.Delete(h.free, i, i+1)
+	default:
+		h.free[i] = extent{off + size, h.free[i].n - size}
+	}
 	return h.piece(off, n, size)
 }
 

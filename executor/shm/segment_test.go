@@ -13,8 +13,8 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 )
 
-// The arena against a list: pieces never overlap, what is freed can be used again as one, what is
-// handed out has its pages, and pages that nobody uses go, but for those that stay.
+// The arena against a list: pieces never overlap, and what is freed can be used again as one. What is
+// handed out has its pages. Pages that nobody uses go, unless they are to stay.
 func TestArenaProperty(t *testing.T) {
 	const pages, longest = 2048, 600
 	mem := wire.Aligned(pages * arenaAlign)

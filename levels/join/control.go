@@ -326,6 +326,13 @@ func (j *Job) noteLeft(e *edge, f *frame) {
 	}
 }
 
+// serve begins to write to a neighbour, to listen to it, and to watch its process.
+func (j *Job) serve(e *edge) {
+	j.writing.Go(e.write)
+	j.running.Go(func() { j.listenTo(e) })
+	j.running.Go(func() { j.watchProcess(e) })
+}
+
 // listenTo reads an edge to its end, over as many connections as it takes, and tells of the loss if its end is one.
 func (j *Job) listenTo(e *edge) {
 	for e.read(j.Size, j.handle); j.mend(e); {

@@ -118,9 +118,7 @@ func (j *Job) connect(ctx context.Context, cfg *Config, self *Peer, p *place, t 
 	j.standing = true
 	j.running.Go(j.dispatch) // waited for by stop, as are readers and writers
 	for _, e := range j.edges {
-		j.writing.Go(e.write)
-		j.running.Go(func() { j.listenTo(e) })
-		j.running.Go(func() { j.watchProcess(e) })
+		j.serve(e)
 	}
 	if _, err = j.Exchange(ctx, nil); err == nil { // all are in, or none returns
 		j.mu.Lock()

@@ -168,9 +168,7 @@ func (j *Job) adopt(e *edge) error {
 	}
 	all := append(slices.Clone(j.allEdges()), e)
 	j.healed.Store(&all)
-	j.writing.Go(e.write)
-	j.running.Go(func() { j.listenTo(e) })
-	j.running.Go(func() { j.watchProcess(e) })
+	j.serve(e)
 	return nil
 }
 

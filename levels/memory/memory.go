@@ -42,10 +42,15 @@ func availableIn(root string) (bytes int64) {
 		}
 		for { // a group's limit holds for those inside it
 			folder := filepath.Join(root, mount, path)
-			if limit, ok := numberIn(filepath.Join(folder, names[0]), ""); ok {
-				used, _ := numberIn(filepath.Join(folder, names[1]), "")
+			read := func(name string) string {
+				data, _ := os.ReadFile(filepath.Join(folder, name))
+				return string(data)
+			}
+			if limit, ok := numberIn(read(names[0]), ""); ok {
+				used, _ := numberIn(read(names[1]), "")
+				stat := read("memory.stat")
 				for _, name := range names[2:] { // dropped when memory is short
-					n, _ := numberIn(filepath.Join(folder, "memory.stat"), name)
+					n, _ := numberIn(stat, name)
 					used -= n
 				}
 				bytes = min(bytes, max(1, limit-used))
@@ -59,13 +64,12 @@ func availableIn(root string) (bytes int64) {
 	return bytes
 }
 
-// numberIn returns the number behind name at the beginning of a line of a file. ok is false
+// numberIn returns the number behind name at the beginning of a line of a text. ok is false
 // without such a line, and for the word max.
-func numberIn(file, name string) (n int64, ok bool) {
-	data, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(data)) {
-		if text, found := strings.CutPrefix(line, name); found {
-			n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
+func numberIn(text, name string) (n int64, ok bool) {
+	for line := range strings.Lines(text) {
+		if number, found := strings.CutPrefix(line, name); found {
+			n, err := strconv.ParseInt(strings.TrimSpace(number), 10, 64)
 			return n, err == nil
 		}
 	}

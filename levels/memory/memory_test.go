@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The least of what the system has and what the control groups leave counts, files that can
-// be dropped being left.
+// What counts is the least of what the system has and what each control group leaves. Files that can be
+// dropped are left.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\nBuffers: 1 kB\n"
 	for _, test := range []struct {

@@ -166,7 +166,8 @@ func (r *Results) addRow(row Result) error {
 		return nil
 	}
 	rate := func(gbytes float64) string { return strings.Replace(kit.RateText(1e9*gbytes), " ", "", 1) } // one word
-	us := func(v float64) string {                                                                       // in seven characters
+	// us is a time in seven characters.
+	us := func(v float64) string {
 		digits := 3
 		for most := 1e3; digits > 0 && v >= most; most *= 10 {
 			digits--
