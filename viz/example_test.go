@@ -151,13 +151,13 @@ func ExampleDrawing_DOT() {
 	// 	node [shape=box, style="rounded,filled", color="#555555", fontname="Helvetica", fontsize=10, width=0.5, height=0.28, margin="0.08,0.04"];
 	// 	edge [color="#555555", arrowsize=0.6];
 	// 	graph [layout=nop2, outputorder=nodesfirst];
-	// 	"rank 1" [label="", color="#BBBBBB", fillcolor="#F4F4F4", pos="160,70", width=4.444, height=1.722];
-	// 	"label of rank 1" [label="rank 1, node0\l", shape=plaintext, style="", fontsize=11, pos="164,122", width=4.444, height=0.194];
-	// 	"rank 1 s" [label="", color="#3399CC", fillcolor=white, pos="146,64", width=3.833, height=1.319];
-	// 	"label of rank 1 s" [label="s/node\l", shape=plaintext, style="", fontsize=11, pos="150,101", width=3.833, height=0.194];
-	// 	"r1.sr#0" [label="sr#0", tooltip="sr#0: r0* r1 send[0:65536] > recv[0:65536]", fixedsize=true, fillcolor="#99DDFF", pos="35,80", width=0.528, height=0.292];
-	// 	"r1.sb#0" [label="sb#0", tooltip="sb#0: r0* r1 recv[0:65536] > recv[0:65536]", fixedsize=true, fillcolor="#99DDFF", pos="257,43", width=0.528, height=0.292];
-	// 	"r1.sr#0" -> "r1.sb#0" [pos="e,238,43 54,80 76,80 76,43 98,43 98,43 232,43 232,43"];
+	// 	"rank 1" [label="", color="#BBBBBB", fillcolor="#F4F4F4", pos="194,68", width=5.389, height=1.653];
+	// 	"label of rank 1" [label="rank 1, node0\l", shape=plaintext, style="", fontsize=11, pos="198,117", width=5.389, height=0.194];
+	// 	"rank 1 s" [label="", color="#3399CC", fillcolor=white, pos="180,61", width=4.778, height=1.250];
+	// 	"label of rank 1 s" [label="s/node\l", shape=plaintext, style="", fontsize=11, pos="184,96", width=4.778, height=0.194];
+	// 	"r1.sr#0" [label="sr#0", tooltip="sr#0: r0* r1 send[0:65536] > recv[0:65536]", fixedsize=true, fillcolor="#99DDFF", pos="103,80", width=0.528, height=0.292];
+	// 	"r1.sb#0" [label="sb#0", tooltip="sb#0: r0* r1 recv[0:65536] > recv[0:65536]", fixedsize=true, fillcolor="#99DDFF", pos="325,43", width=0.528, height=0.292];
+	// 	"r1.sr#0" -> "r1.sb#0" [pos="e,306,43 122,80 144,80 144,43 166,43 166,43 300,43 300,43"];
 	// }
 }
 

@@ -18,18 +18,20 @@ const (
 	rowGap     = 16 // in which long edges run
 	boxPad     = 8  // between a box and its content
 	arrowTip   = 6  // from the end of a curve to what it points at
-	levelWidth = 80 // at least, to fit a level's name
+	trackGap   = 5  // between edges that run beside each other
 )
 
 // layout gives every node of a drawing its place: time goes to the right, ranks stand below each
 // other in the order given. In a rank each level has its box, and in it the tasks of a kind, or
-// the steps of a task, have rows. Graphviz would order ranks by crossings.
+// the steps of a task, have rows. Names of ranks and levels stand at the left, where no edge runs.
+// Graphviz would order ranks by crossings.
 type layout struct {
 	*Drawing
 	column, row []int          // by node; rows count through the whole picture
 	left, width []int          // by column
 	middle      []int          // by row, from the top
 	taken       map[[2]int]int // node at a column and a row
+	tracks      map[Edge]int   // from the top, of edges that run between two rows
 	height      int            // of a node
 	boxes       []box          // of ranks and their levels, inner ones last
 	bottom      int
@@ -50,6 +52,7 @@ func newLayout(d *Drawing) *layout {
 	for _, p := range d.Ranks {
 		l.placeRank(p)
 	}
+	l.spreadTracks()
 	return l
 }
 
@@ -104,11 +107,25 @@ func (l *layout) measureColumns() {
 	}
 	l.height = lines*lineHeight + 8
 	l.left = make([]int, len(l.width))
-	x := 2 * boxPad
+	x := 2*boxPad + l.nameWidth()
 	for c, w := range l.width {
 		l.left[c] = x
 		x += w + columnGap
 	}
+}
+
+// nameWidth returns the width of the widest name beside the tasks. A rank that is alone has its name above them.
+func (l *layout) nameWidth() int {
+	width := 0
+	for _, tier := range l.Tiers {
+		width = max(width, charWidth*len(tier.String())+textMargin)
+	}
+	for _, p := range l.Ranks {
+		if len(l.Ranks) > 1 {
+			width = max(width, charWidth*len(p.String())+textMargin)
+		}
+	}
+	return width
 }
 
 // right returns where a column ends.
@@ -120,7 +137,7 @@ func (l *layout) placeRank(p Place) {
 	if len(nodes) == 0 {
 		return
 	}
-	end := max(l.right(len(l.width)-1)+columnGap, l.left[len(l.width)-1]+levelWidth, charWidth*len(p.String())+textMargin)
+	end := max(l.right(len(l.width)-1)+columnGap, charWidth*len(p.String())+textMargin)
 	outer := box{fmt.Sprintf("rank %d", p.Rank), p.String(), 0, 0, l.bottom, end, 0}
 	at := len(l.boxes)
 	l.boxes = append(l.boxes, outer)
@@ -149,10 +166,9 @@ func (l *layout) placeLevel(p Place, tier levels.Level, first int, nodes []Node)
 	if len(ids) == 0 {
 		return
 	}
-	b := box{fmt.Sprintf("rank %d %c", p.Rank, tier.Symbol), tier.String(), tier.Symbol, 0, l.bottom, 0, 0}
-	b.left, b.right = l.left[l.column[slices.MinFunc(ids, l.byColumn)]]-boxPad, l.right(l.column[slices.MaxFunc(ids, l.byColumn)])+boxPad
-	b.right = max(b.right, b.left+levelWidth)
-	l.bottom += lineHeight + boxPad
+	end := l.right(l.column[slices.MaxFunc(ids, l.byColumn)]) + boxPad
+	b := box{fmt.Sprintf("rank %d %c", p.Rank, tier.Symbol), tier.String(), tier.Symbol, boxPad, l.bottom, end, 0}
+	l.bottom += 2 * boxPad
 	for _, lane := range l.lanes(ids) {
 		for _, row := range lane.last {
 			for _, id := range row {
