@@ -74,11 +74,11 @@ func (p Plot) SVG() ([]byte, error) {
 // points are the drawable values of a series, with their whiskers.
 type points struct {
 	plotter.XYs
-	plotter.YErrors // as distances from the values
+	plotter.YErrors         // as distances from the values
+	shift           float64 // of whiskers, so that those of several series stand side by side
 }
 
-// whiskerShift is the distance of the first series with whiskers from the last one, of
-// the distance of names.
+// whiskerShift is the distance of the first series' whiskers from the last one's, of the distance of names.
 const whiskerShift = 0.12
 
 // pointsOf returns the drawable values of series i.
@@ -88,15 +88,17 @@ func (p Plot) pointsOf(i int) (all points) {
 	if p.Names == nil {
 		first, step = p.First, max(1, p.Step)
 	}
-	shift := 0.0
-	if s.Low != nil && p.Style != Bars && len(p.Series) > 1 { // so that whiskers stand side by side
-		shift = whiskerShift * float64(step) * (float64(i)/float64(len(p.Series)-1) - 0.5)
+	switch place := (float64(i) + 0.5) / float64(len(p.Series)); {
+	case p.Style == Bars:
+		all.shift = barsWidth * (place - 0.5)
+	case len(p.Series) > 1:
+		all.shift = whiskerShift * float64(step) * (float64(i)/float64(len(p.Series)-1) - 0.5)
 	}
 	for x, y := range s.Values {
 		if math.IsNaN(y) || math.IsInf(y, 0) || p.LogY && y <= 0 {
 			continue
 		}
-		all.XYs = append(all.XYs, plotter.XY{X: float64(first+step*x) + shift, Y: y})
+		all.XYs = append(all.XYs, plotter.XY{X: float64(first + step*x), Y: y})
 		if len(s.Low) == len(s.Values) && len(s.High) == len(s.Values) {
 			low, high := s.Low[x], s.High[x]
 			if math.IsNaN(low) || p.LogY && low <= 0 {
@@ -158,10 +160,8 @@ func (p Plot) add(chart *plot.Plot, l *legend, i int, name string, at points) er
 		chart.Add(marks)
 	}
 	if len(at.YErrors) == len(at.XYs) {
-		if p.Style == Bars {
-			for j := range at.XYs {
-				at.XYs[j].X += barsWidth * ((float64(i)+0.5)/float64(len(p.Series)) - 0.5)
-			}
+		for j := range at.XYs {
+			at.XYs[j].X += at.shift
 		}
 		ends, err := plotter.NewYErrorBars(at)
 		if err != nil {

@@ -74,8 +74,9 @@ version, date and regime, in GB/s as
 algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
 the same numbers, deprecated, which the next version goes without.
 
---svg draws p50 by size, with whiskers from min to p99; with --root all from the fastest
-root to the slowest, around the median of the roots (as in "MPI collectives in MPICH2").
+--svg draws p50 by size, a curve for each plan and one for what is chosen, with whiskers
+from min to p99; with --root all from the fastest root to the slowest, around the median
+of the roots (as in "MPI collectives in MPICH2").
 With one size and --root all it draws p50 of each root, with whiskers from min to p99.
 
 --simulate prints the times of a simulation in place of measured ones. Then no bytes

@@ -393,7 +393,7 @@ func TestSimulatedRoots(t *testing.T) {
 				t.Errorf("--root %s: a hierarchical %s depends on its root: %+v", from, r.Collective, r.Roots)
 			}
 		}
-		kittest.CheckDrawing(t, figure, ">root<", "bcast of 64KiB: slowest root to fastest", "reduce of 64KiB", ">han<")
+		kittest.CheckDrawing(t, figure, ">root<", "bcast of 64KiB: slowest root to fastest", "reduce of 64KiB", ">chosen<")
 	}
 	args[8] = "4,64KiB"
 	tierflow.Run(t, append(args, "all/5")...)

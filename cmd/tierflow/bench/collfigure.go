@@ -57,12 +57,17 @@ func sizesOf(rows []Result) (all []int64) {
 	return all
 }
 
-// name tells the row's plan from others: the plan as given, or the shape.
+// name tells the row's plan from others: the plan as given, a lone shape without its key. Without a plan it is chosen
+// anew for each size.
 func (r Result) name() string {
+	name := "chosen"
 	if r.asked != "" {
-		return r.asked
+		name = strings.ReplaceAll(strings.TrimPrefix(r.asked, "shape="), ",", " ")
 	}
-	return r.Shape
+	if r.TLS != "" {
+		name += ", TLS"
+	}
+	return name
 }
 
 // plotRoots draws the time from each root. every is their distance.

@@ -138,15 +138,17 @@ func TestPrintEnd(t *testing.T) {
 }
 
 // A figure of sizes has a point for each row and a gap where a plan was not measured with a size. Of
-// roots it has a line with as many points as there are roots. Streams are not drawn.
+// roots it has a line with as many points as there are roots. Streams are not drawn. What was chosen is one line, of
+// whatever shapes.
 func TestFigure(t *testing.T) {
 	b := &Coll{every: 2}
 	b.Job = fakeJob{on: tasktest.Topology(t, "2x2")}
 	b.Results.All = []Result{
 		{Collective: "wire", Shape: "tcp", Bytes: 8},
 		{Collective: "bcast", Shape: "han", Bytes: 8, P50: 1, Min: 0.5, P99: 3},
-		{Collective: "bcast", Shape: "flat", Bytes: 8, P50: 2},
-		{Collective: "bcast", Shape: "han", Bytes: 64, P50: 4},
+		{Collective: "bcast", Shape: "flat", Bytes: 8, P50: 2, asked: "shape=flat"},
+		{Collective: "bcast", Shape: "ar", Bytes: 64, P50: 4},
+		{Collective: "bcast", Shape: "ar", Bytes: 64, P50: 5, TLS: "job"},
 		{Collective: "bcast", Shape: "tcp", Bytes: 512, P50: 4},
 		{Collective: "reduce", Shape: "han", Bytes: 8, Roots: newSpread([]float64{1, 2, 4, 8}, nil, nil)},
 	}
@@ -155,11 +157,28 @@ func TestFigure(t *testing.T) {
 		t.Fatalf("%d panels, want one of sizes and one of roots", len(f.Plots))
 	}
 	sizes, roots := f.Plots[0], f.Plots[1]
-	if len(sizes.Names) != 2 || len(sizes.Series) != 2 || !slices.Equal(sizes.Series[0].Values, []float64{1, 4}) || sizes.Series[0].Low[0] != 0.5 || sizes.Series[0].High[0] != 3 || !math.IsNaN(sizes.Series[1].Values[1]) {
+	if len(sizes.Names) != 2 || len(sizes.Series) != 3 || !slices.Equal(sizes.Series[0].Values, []float64{1, 4}) || sizes.Series[0].Low[0] != 0.5 || sizes.Series[0].High[0] != 3 || !math.IsNaN(sizes.Series[1].Values[1]) {
 		t.Errorf("%+v", sizes)
 	}
 	if len(roots.Series) != 1 || len(roots.Series[0].Values) != 4 || roots.Step != 2 || !strings.Contains(roots.Title, "slowest root to fastest 8.00") {
 		t.Errorf("%+v", roots)
+	}
+}
+
+// A curve is named by what was asked for.
+func TestRowNames(t *testing.T) {
+	for _, test := range []struct {
+		row  Result
+		want string
+	}{
+		{Result{Shape: "rsag"}, "chosen"},
+		{Result{Shape: "flat", asked: "shape=flat"}, "flat"},
+		{Result{Shape: "han", asked: "shape=han,fs=64KiB,i=adapt/chain", TLS: "job"}, "han fs=64KiB i=adapt/chain, TLS"},
+		{Result{Shape: "han", asked: "w=4"}, "w=4"},
+	} {
+		if got := test.row.name(); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.row, got, test.want)
+		}
 	}
 }
 
