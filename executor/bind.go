@@ -41,10 +41,11 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	if c.e.world.config.Hooks.Step != nil {
 		r.begun = make([]int64, steps)
 	}
-	if c.e.samples != nil {
-		r.stamps, r.about = make([]int64, steps), b.traceBound(c.id, c.me, c.ranks)
-	}
 	r.leastSend, r.leastRecv = r.measureBuffers()
+	if c.e.samples != nil {
+		bytes := max(int64(len(b.Send)), int64(len(b.Recv)), r.leastSend, r.leastRecv) // buffers may come later
+		r.stamps, r.about = make([]int64, steps), b.traceBound(c.id, c.me, c.ranks, bytes)
+	}
 	r.present, r.notified = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
 	if b.Scale != nil && r.leastSend > 0 {

@@ -34,6 +34,8 @@ type Binding struct {
 	// Request is for errors. Where those of two ranks read the same, the rest shows the difference;
 	// all of it goes into the digest.
 	Request, Operation, Plan, Layout string
+	// Reasons, if not nil, returns lines that say why Plan was chosen, for a trace.
+	Reasons func() []string
 	// Borrows says that each call borrows shared memory from the rank, which takes it at its begin.
 	// Else the run has memory of its own from Bind on.
 	Borrows bool

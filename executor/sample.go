@@ -21,11 +21,14 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// traceBound describes the calls of a binding, on a communicator of some ranks of the world.
-func (b *Binding) traceBound(comm CommID, me levels.Rank, ranks []levels.Rank) *trace.Bound {
+// traceBound describes the calls of a binding, of so many bytes, on a communicator of some ranks of the world.
+func (b *Binding) traceBound(comm CommID, me levels.Rank, ranks []levels.Rank, bytes int64) *trace.Bound {
 	t := &trace.Bound{
 		Comm: uint64(comm), Rank: me, Members: ranks, Request: b.Request, Operation: b.Operation, Plan: b.Plan,
-		Bytes: int64(max(len(b.Send), len(b.Recv))), Passes: b.Passes,
+		Bytes: bytes, Passes: b.Passes,
+	}
+	if b.Reasons != nil {
+		t.Reasons = b.Reasons()
 	}
 	// A nil program is no nil interface.
 	for at, p := range map[*trace.Linked]*submodules.Program{&t.Whole: b.Whole, &t.Rest: b.Rest} {
@@ -82,6 +85,7 @@ func (w *World) Trace(o TraceOptions) error {
 	for range 16 { // the machine's clock is read first: the largest is nearest
 		t.base = max(t.base, monotonic()-int64(time.Since(epoch)))
 	}
+	t.began = time.Now().UTC().Format(time.RFC3339)
 	w.tracing = t
 	w.eachLocked(func(e *Endpoint) {
 		e.samples = trace.NewRing(o.Every, 0, 0)
@@ -140,6 +144,7 @@ func (w *World) writeTraces() error {
 		t.mu.Lock()
 		f.Job, f.Rank, f.Nodes, f.Clock, f.Ahead = t.Job, int(e.rank), t.Nodes, t.clock, clock.Map{PPM: t.ahead.PPM, Fixes: slices.Clone(t.ahead.Fixes)}
 		t.mu.Unlock()
+		f.Program, f.Date = filepath.Base(os.Args[0]), t.began
 		errs = append(errs, keepTrace(filepath.Join(t.Dir, fmt.Sprintf("r%d%s", e.rank, traceSuffix)), f))
 	})
 	return errors.Join(errs...)

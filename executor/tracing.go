@@ -29,6 +29,7 @@ type tracing struct {
 	TraceOptions
 	base  int64 // the machine's clock at 0 of the clock of traces
 	clock string
+	began string // UTC, RFC 3339
 	stop  context.CancelFunc
 	asked sync.WaitGroup
 

@@ -186,6 +186,7 @@ func (c *Comm) prepareBy(d *choose.Decision, r tasks.Request, why purpose, send,
 // bind makes a collective of a compiled binding. tally is the name for counting its calls.
 func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tally string, send, recv []byte) (col *Collective, err error) {
 	col = &Collective{comm: c, request: r, decision: *d, compiled: b.Compiled, send: send, recv: recv}
+	b.Reasons = col.decision.Reasons
 	if col.run, err = c.bindRun(r, b, tally, send, recv); err != nil {
 		return nil, err
 	}

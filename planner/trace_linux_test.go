@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -42,8 +43,14 @@ func checkWhole(t *testing.T, files []*trace.File, least int) {
 	seen := map[key]int{}
 	calls := 0
 	for _, f := range files {
+		if _, err := time.Parse(time.RFC3339, f.Date); err != nil || f.Program != filepath.Base(os.Args[0]) {
+			t.Errorf("rank %d is of %q at %q: %v", f.Rank, f.Program, f.Date, err)
+		}
 		for _, c := range f.Calls {
 			k := f.Kinds[c.Kind]
+			if _, err := tasks.ParseCollective(strings.Fields(k.Request)[0]); err == nil && (len(k.Reasons) == 0 || k.Bytes == 0) {
+				t.Errorf("rank %d, %s of %d bytes: %s, because of %q", f.Rank, k.Request, k.Bytes, k.Plan, k.Reasons)
+			}
 			want := 0
 			if k.Whole >= 0 {
 				want += int(k.Passes) * len(f.Programs[k.Whole])

@@ -15,12 +15,14 @@ import (
 
 // JobTrace is the ranks' records of a sample of a job's calls, on one clock.
 type JobTrace struct {
-	Job    string
-	Every  int      // one call of so many is in the sample
-	Nodes  []string // of all ranks
-	Absent []int    // ranks without a file
-	Calls  []TracedCall
-	Partly int // calls missing on some of their ranks
+	Job   string
+	Every int      // one call of so many is in the sample
+	Nodes []string // of all ranks
+	// Program is the executable of the first rank there is, and Date when its trace began: UTC, RFC 3339. Empty: unknown.
+	Program, Date string
+	Absent        []int // ranks without a file
+	Calls         []TracedCall
+	Partly        int // calls missing on some of their ranks
 	// Clocks says of each node's clock how far off its times may be.
 	Clocks []ClockBound
 	// Early counts messages that came before they were sent, by no more than the bounds. Wrong
@@ -40,6 +42,7 @@ type TracedCall struct {
 	Comm          uint64
 	Seq           uint32
 	Request, Plan string
+	Reasons       []string // for the plan; none: unknown
 	Bytes         int64
 	Members       []levels.Rank // ranks of the world, by rank of the communicator
 	Begins, Ends  []int64       // by rank of the communicator
@@ -67,7 +70,7 @@ func MergeTraces(files []*trace.File) (*JobTrace, error) {
 	if len(files) == 0 {
 		return nil, errors.New("no traces of ranks")
 	}
-	j := &JobTrace{Job: files[0].Job, Every: files[0].Every, Nodes: files[0].Nodes}
+	j := &JobTrace{Job: files[0].Job, Every: files[0].Every, Nodes: files[0].Nodes, Program: files[0].Program, Date: files[0].Date}
 	a := aligned{files: make([]*trace.File, len(j.Nodes))}
 	for _, f := range files {
 		switch {
@@ -144,7 +147,7 @@ func (j *JobTrace) addCalls(a *aligned) {
 		k := &parts[0].f.Kinds[parts[0].call.Kind]
 		n := len(k.Members)
 		c := TracedCall{
-			Comm: key.comm, Seq: key.seq, Request: k.Request, Plan: k.Plan, Bytes: k.Bytes,
+			Comm: key.comm, Seq: key.seq, Request: k.Request, Plan: k.Plan, Reasons: k.Reasons, Bytes: k.Bytes,
 			Members: k.Members, Begins: make([]int64, n), Ends: make([]int64, n),
 		}
 		whole := len(parts) == n

@@ -39,8 +39,11 @@ type File struct {
 	Job    string   `json:"job"` // the same name on all ranks, from rank 0
 	Rank   int      `json:"rank"`
 	Nodes  []string `json:"nodes"` // of all ranks
-	Every  int      `json:"every"` // one call of so many is in the sample
-	Lost   int64    `json:"lost"`  // sampled calls without room, or without a good end
+	// Program is the rank's executable, without its folder, and Date when the trace began: UTC, RFC 3339. Empty: unknown.
+	Program string `json:"program,omitempty"`
+	Date    string `json:"date,omitempty"`
+	Every   int    `json:"every"` // one call of so many is in the sample
+	Lost    int64  `json:"lost"`  // sampled calls without room, or without a good end
 
 	// Clock names the machine's clock: files with the same one have one clock. Ahead tells how
 	// far rank 0's is ahead of it. Other ranks of the node may know it when this one doesn't.
@@ -60,6 +63,7 @@ type Kind struct {
 	Request   string        `json:"request"`
 	Operation string        `json:"operation,omitempty"`
 	Plan      string        `json:"plan"`
+	Reasons   []string      `json:"reasons,omitempty"` // for the plan; none: unknown
 	Bytes     int64         `json:"bytes"`
 	Passes    int64         `json:"passes"`
 	Whole     int           `json:"whole"` // index into Programs; -1: none

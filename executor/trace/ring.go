@@ -12,9 +12,10 @@ type Bound struct {
 	Rank                     levels.Rank   // of it
 	Members                  []levels.Rank // its ranks' numbers in the world
 	Request, Operation, Plan string
-	Bytes                    int64  // of the caller's buffer
-	Passes                   int64  // of Whole, before Rest
-	Whole, Rest              Linked // nil: none
+	Reasons                  []string // for the plan; none: unknown
+	Bytes                    int64    // of the caller's buffer
+	Passes                   int64    // of Whole, before Rest
+	Whole, Rest              Linked   // nil: none
 }
 
 // Ring keeps the steps of one rank in a sample of its calls: the last ones. Its memory is taken
@@ -132,7 +133,7 @@ func (r *Ring) File(base int64) *File {
 func (f *File) kind(b *Bound, programs map[Linked]int) Kind {
 	k := Kind{
 		Comm: b.Comm, Rank: b.Rank, Members: b.Members, Request: b.Request, Operation: b.Operation, Plan: b.Plan,
-		Bytes: b.Bytes, Passes: b.Passes, Whole: -1, Rest: -1,
+		Reasons: b.Reasons, Bytes: b.Bytes, Passes: b.Passes, Whole: -1, Rest: -1,
 	}
 	number := func(p Linked) int {
 		at, known := programs[p]

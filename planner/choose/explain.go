@@ -44,6 +44,18 @@ func (d *Decision) Explain(asked *builtin.Asked, reg submodules.Registry) string
 	return text.String()
 }
 
+// Reasons returns the lines of [Decision.Explain] that say who chose the plan, and why.
+func (d *Decision) Reasons() (lines []string) {
+	var text strings.Builder
+	for _, a := range d.inWords() {
+		a.Explain(&text)
+	}
+	for line := range strings.Lines(text.String()) {
+		lines = append(lines, strings.TrimSpace(line))
+	}
+	return lines
+}
+
 // isPredicted reports whether the text has the plan's time from an answer.
 func (d *Decision) isPredicted() bool {
 	_, known := d.Predicted()

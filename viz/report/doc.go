@@ -2,7 +2,7 @@
 // with their times, the late ranks, the traffic between nodes, and the slowest call with its
 // critical path.
 //
-//	page, err := report.HTML(trace, findings)
+//	page, err := report.HTML(trace, findings, "tierflow v1.2.3")
 //	os.WriteFile("report.html", page, 0o644)
 //
 // The page is one file and asks for nothing: a policy in its head forbids the browser to load

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -40,21 +41,22 @@ func shareBar(a *viz.Account) template.HTML {
 	return template.HTML(b.String() + "</svg>")
 }
 
-// plotTimes draws the times of calls by size, a series for each collective. Whiskers reach to
-// the time of 95 % of the calls.
+// plotTimes draws the times of calls by size, a series for each collective called with several sizes. Without any
+// there is no chart: the table has the times. Whiskers reach to the time of 95 % of the calls.
 func plotTimes(rows []callRow) (template.HTML, error) {
-	var sizes []int64
-	var colls []string
+	sizesOf := map[string][]int64{}
 	for _, r := range rows {
-		sizes = append(sizes, r.Bytes)
-		colls = append(colls, collectiveOf(r.Request))
+		if coll := collectiveOf(r.Request); !slices.Contains(sizesOf[coll], r.Bytes) {
+			sizesOf[coll] = append(sizesOf[coll], r.Bytes)
+		}
 	}
-	slices.Sort(sizes)
-	slices.Sort(colls)
-	sizes, colls = slices.Compact(sizes), slices.Compact(colls)
-	if len(sizes) == 0 {
+	maps.DeleteFunc(sizesOf, func(_ string, sizes []int64) bool { return len(sizes) == 1 })
+	if len(sizesOf) == 0 {
 		return "", nil
 	}
+	sizes, colls := slices.Concat(slices.Collect(maps.Values(sizesOf))...), slices.Sorted(maps.Keys(sizesOf))
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
 	p := viz.Plot{Title: "Time of calls by size of the message", X: "bytes", Y: "µs", LogY: true}
 	for _, n := range sizes {
 		p.Names = append(p.Names, fmt.Sprint(n))

@@ -29,7 +29,7 @@ var page = template.Must(template.New("page").Parse(pageText))
 type view struct {
 	Policy   string // what the browser may load
 	Script   template.JS
-	Job      string
+	Title    string
 	Facts    []string
 	Found    []string // findings; none: nothing was found, or nobody has looked
 	Accounts []accountRow
@@ -59,6 +59,7 @@ type legendRow struct {
 // callRow is the calls with one request and plan.
 type callRow struct {
 	Request, Plan   string
+	Reasons         []string // for the plan
 	Bytes           int64
 	Count           int
 	Half, Most, Max float64 // microseconds that half of them took, 95 %, all
@@ -74,14 +75,14 @@ type rankRow struct {
 	Critical float64 // milliseconds of critical paths on it
 }
 
-// HTML returns the page. The same trace gives the same bytes.
-func HTML(j *viz.JobTrace, found []verdict.Finding) ([]byte, error) {
+// HTML returns the page. by is the program that makes it, with its version. The same arguments give the same bytes.
+func HTML(j *viz.JobTrace, found []verdict.Finding, by string) ([]byte, error) {
 	hash := sha256.Sum256([]byte(script))
 	v := view{
 		Policy: "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'",
 		Script: template.JS(script),
-		Job:    j.Job,
-		Facts:  strings.Split(strings.TrimSpace(j.Summary()), "\n"),
+		Title:  pageTitle(j),
+		Facts:  append(strings.Split(strings.TrimSpace(j.Summary()), "\n"), "page of "+by),
 		Calls:  callRows(j),
 		Late:   lateMap(j),
 		Ranks:  rankRows(j),
@@ -111,6 +112,15 @@ func HTML(j *viz.JobTrace, found []verdict.Finding) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// pageTitle names the job: job 4f2c91aa: solver, 2026-11-24T10:00:00Z.
+func pageTitle(j *viz.JobTrace) string {
+	title, about := "job "+j.Job, []string{j.Program, j.Date}
+	if about = slices.DeleteFunc(about, func(s string) bool { return s == "" }); len(about) > 0 {
+		title += ": " + strings.Join(about, ", ")
+	}
+	return title
+}
+
 // callRows sums up calls by request and plan, the longest times first.
 func callRows(j *viz.JobTrace) []callRow {
 	type key struct{ request, plan string }
@@ -120,7 +130,7 @@ func callRows(j *viz.JobTrace) []callRow {
 		k := key{c.Request, c.Plan}
 		times[k] = append(times[k], float64(c.Length())/1e3)
 		r := rows[k]
-		r.Request, r.Plan, r.Bytes = c.Request, c.Plan, max(r.Bytes, c.Bytes)
+		r.Request, r.Plan, r.Reasons, r.Bytes = c.Request, c.Plan, c.Reasons, max(r.Bytes, c.Bytes)
 		r.BusMBs = busFactor(c.Request, len(c.Members)) * float64(r.Bytes)
 		rows[k] = r
 	}

@@ -44,7 +44,7 @@ func (s steps) Len() int           { return 1 }
 
 // traceOf is a trace of so many calls, the last of which is slow.
 func traceOf(calls int) *viz.JobTrace {
-	j := &viz.JobTrace{Job: "4f2c91aa", Every: 16, Nodes: []string{"a", hostile}}
+	j := &viz.JobTrace{Job: "4f2c91aa", Program: hostile, Date: "2026-11-24T10:00:00Z", Every: 16, Nodes: []string{"a", hostile}}
 	for i := range calls {
 		at, long := int64(i)*1e6, int64(100_000)
 		if i == calls-1 {
@@ -55,7 +55,7 @@ func traceOf(calls int) *viz.JobTrace {
 			Members: []levels.Rank{0, 1}, Begins: []int64{at, at + 30_000}, Ends: []int64{at + 50_000, at + long},
 		}
 		if i%3 == 1 {
-			c.Request, c.Plan = hostile, hostile
+			c.Request, c.Plan, c.Reasons, c.Bytes = hostile, hostile, []string{hostile, "rule: shape=flat"}, 2048
 		}
 		c.Events = []trace.Event{
 			{Source: steps{0}, Rank: 0, Run: c.Seq, Begin: at, End: at + 50_000},
@@ -68,7 +68,7 @@ func traceOf(calls int) *viz.JobTrace {
 
 func pageOf(t *testing.T, j *viz.JobTrace) []byte {
 	t.Helper()
-	page, err := HTML(j, []verdict.Finding{{Class: verdict.Late, Ranks: []int{1}, Text: hostile}})
+	page, err := HTML(j, []verdict.Finding{{Class: verdict.Late, Ranks: []int{1}, Text: hostile}}, "tierflow v1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestHTML(t *testing.T) {
 	if !bytes.Equal(page, pageOf(t, traceOf(10))) {
 		t.Error("two pages of one trace differ")
 	}
-	for _, want := range []string{"job 4f2c91aa", "default-src &#39;none&#39;", "bcast 256 f32 root 0", "class=\"path\"", "late: ", "ib#0 recv r0&gt;r1 1KiB"} {
+	for _, want := range []string{"job 4f2c91aa", "default-src &#39;none&#39;", "bcast 256 f32 root 0", "class=\"path\"", "late: ", "ib#0 recv r0&gt;r1 1KiB", ", 2026-11-24T10:00:00Z</h1>", "page of tierflow v1", "rule: shape=flat<br>"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("no %q in the page", want)
 		}
@@ -98,9 +98,22 @@ func TestHTML(t *testing.T) {
 	if axis := fmt.Sprintf(`text-anchor="end">%v</text></svg>`, slowest.Length()); !strings.Contains(string(page), axis) {
 		t.Errorf("the picture of the slowest call doesn't end at %s", axis)
 	}
-	bare, err := HTML(&viz.JobTrace{}, []verdict.Finding{{Class: verdict.Late, Ranks: []int{1}, Text: "rank 1 has not come"}})
+	bare, err := HTML(&viz.JobTrace{}, []verdict.Finding{{Class: verdict.Late, Ranks: []int{1}, Text: "rank 1 has not come"}}, "tierflow v1")
 	if err != nil || !strings.Contains(string(bare), "late: rank 1 has not come") || !strings.Contains(string(bare), "no rank has kept a trace") || strings.Contains(string(bare), "<h2>") {
 		t.Errorf("without calls: %v\n%s", err, bare)
+	}
+}
+
+// The chart has the collectives called with several sizes. Without any there is no chart.
+func TestChart(t *testing.T) {
+	rows := []callRow{{Request: "bcast 4 f32 root 0", Bytes: 16, Half: 3, Most: 4}, {Request: "dup", Bytes: 96, Half: 2, Most: 2}}
+	if chart, err := plotTimes(rows); err != nil || chart != "" {
+		t.Errorf("%v, and of one size %.80s", err, chart)
+	}
+	rows = append(rows, callRow{Request: "bcast 8 f32 root 0", Bytes: 32, Half: 5, Most: 9})
+	chart, err := plotTimes(rows)
+	if text := string(chart); err != nil || !strings.HasPrefix(text, "<svg") || !strings.Contains(text, ">bcast<") || !strings.Contains(text, ">32<") || strings.Contains(text, ">dup<") || strings.Contains(text, ">96<") {
+		t.Errorf("%v, and of two sizes %s", err, chart)
 	}
 }
 
@@ -146,7 +159,7 @@ filter.dispatchEvent(new Event("input"));`
 		t.Skipf("SKIPPED: chromium doesn't run here: %v\n%s", err, said.String())
 	}
 	dom := string(text)
-	for _, want := range []string{`data-ready="yes"`, "<title>job 4f2c91aa</title>", `<table class="sorted" id="calls">`} {
+	for _, want := range []string{`data-ready="yes"`, "<title>job 4f2c91aa: ", `<table class="sorted" id="calls">`} {
 		if !strings.Contains(dom, want) {
 			t.Errorf("the browser has no %q", want)
 		}
@@ -155,7 +168,7 @@ filter.dispatchEvent(new Event("input"));`
 		t.Errorf("the browser complains:\n%s", said.String())
 	}
 	calls := dom[strings.Index(dom, `id="calls"`):strings.Index(dom, `Who comes late`)]
-	counts := regexp.MustCompile(`<tr[^>]*><td>[^\n]*?</td><td class="n">1024</td><td class="n">(\d+)</td>`).FindAllStringSubmatch(calls, -1)
+	counts := regexp.MustCompile(`<tr[^>]*><td>[^\n]*?</td><td class="n">(?:1024|2048)</td><td class="n">(\d+)</td>`).FindAllStringSubmatch(calls, -1)
 	if len(counts) != 2 || counts[0][1] != "7" || counts[1][1] != "3" || strings.Count(calls, `<tr hidden="">`) != 1 {
 		t.Errorf("rows of calls %q, want 7 and 3 of them, sorted, and one hidden in\n%s", counts, calls)
 	}

@@ -12,7 +12,7 @@ import (
 // WriteReport writes a job's trace and its findings as a page of HTML to a file, - for standard
 // output.
 func WriteReport(stdout io.Writer, name string, j *viz.JobTrace, found []verdict.Finding) error {
-	page, err := report.HTML(j, found)
+	page, err := report.HTML(j, found, "tierflow "+kit.Version())
 	if err != nil {
 		return err
 	}
