@@ -229,4 +229,8 @@ func TestStagesOfNothing(t *testing.T) {
 	if got := must(StageDOT(g))(t); bytes.Contains(got, []byte("pos=")) {
 		t.Errorf("picture: %s", got)
 	}
+	var read struct{ Stages []jsonStage }
+	if got := must(StageJSON(g))(t); json.Unmarshal(got, &read) != nil || read.Stages == nil || len(read.Stages) > 0 {
+		t.Errorf("JSON: %s", got)
+	}
 }

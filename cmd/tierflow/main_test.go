@@ -114,7 +114,6 @@ func TestWrongArguments(t *testing.T) {
 		"plan allgather --topo 2 --counts 1,2 --bytes 4",
 		"plan allreduce --table missing.json",
 		"dag allreduce --format pdf",
-		"dag allreduce --format json --stages",
 		"dag allreduce --stages --all",
 		"dag allreduce --stages --reduce",
 		"dag allreduce --stages --steps",

@@ -156,8 +156,6 @@ func (d *drawing) readFormat() error {
 	switch {
 	case !slices.Contains(formats, d.format):
 		return kit.Usagef("--format %q: known are %s", d.format, strings.Join(formats, ", "))
-	case d.stages && d.format == "json":
-		return kit.Usagef("--format json: stages are drawn as dot, svg, png or text")
 	case d.most < 0:
 		return kit.Usagef("--max-boxes %d: give a number of boxes, 0 for any", d.most)
 	case d.stages && (d.reduce || d.segments != "" || d.file != ""):
@@ -266,8 +264,11 @@ func (d *drawing) drawStages() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if d.format == "text" {
+	switch d.format {
+	case "text":
 		return viz.StageTable(g)
+	case "json":
+		return viz.StageJSON(g)
 	}
 	return viz.StageDOT(g)
 }

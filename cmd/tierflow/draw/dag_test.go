@@ -20,6 +20,7 @@ func TestDag(t *testing.T) {
 		"dag_leader.txt":   "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=han,fs=64KiB",
 		"dag_member.txt":   "dag allreduce --topo 2x2 --bytes 128KiB --plan shape=han,fs=64KiB --role member",
 		"dag_steps.txt":    "dag bcast --topo 2x2 --bytes 4KiB --steps --all --root 3",
+		"dag_stages.json":  "dag allreduce --topo 2x2 --bytes 256KiB --plan shape=han,fs=64KiB --stages --format json",
 		"dag_stages.txt":   "dag allreduce --topo 2x2 --bytes 256KiB --plan shape=han,fs=64KiB --stages",
 		"dag_all.dot":      "dag allreduce --topo 2x2 --bytes 192KiB --plan shape=han,fs=64KiB,w=2 --all --reduce --segments 1..2 --format dot",
 		"dag_passes.txt":   "dag bcast --topo 2x1 --bytes 1GiB --plan shape=han,fs=64KiB --segments 1023",
