@@ -54,7 +54,7 @@ func (t *track) bar(begin, column int64, width int) []byte {
 		for c := first; c <= last; c++ {
 			switch kind := s.kind(); {
 			case bar[c] == '.':
-				kinds[c], bar[c] = kind, letter(kind)
+				kinds[c], bar[c] = kind, Letter(kind)
 			case kinds[c] != kind:
 				bar[c] = '*'
 			}
@@ -63,9 +63,9 @@ func (t *track) bar(begin, column int64, width int) []byte {
 	return bar
 }
 
-// letter stands for a task kind in the row of its level: the last of its name,
+// Letter stands for a task kind in the row of its level: the last of its name,
 // as a capital where the operation has two (iar, iag).
-func letter(kind string) byte {
+func Letter(kind string) byte {
 	switch n := len(kind); n {
 	case 0:
 		return '?'

@@ -47,9 +47,8 @@ func TraceCommand(reg submodules.Registry) *cobra.Command {
 		Long: `Runs a collective (` + kit.AnyOf(tasks.Requestable()) + `)
 twice on goroutine ranks and records every step of the second run, on all ranks.
 perfetto writes a file for ui.perfetto.dev: a process per rank, a thread per level.
-text draws a line per rank and level: b while a bcast was in progress, r a
-reduction, g a gather, s a scatter, a an alltoall, x a scan, R an allreduce,
-S a reduce-scatter, G an allgather, * several.
+text draws a line per rank and level, with the letter of what was in progress:
+` + letters() + `  *  several of them
 
 It also says how much of the work inside nodes (sb) went on while the link between
 nodes was busy (ib): what the pipeline of segments is for. Waiting for a peer in
@@ -118,6 +117,17 @@ did, and says which steps took longer than that.`,
 	kit.CompleteWords(c, "format", "perfetto", "text")
 	f.StringVarP(&r.out, "output", "o", "", "file to write, - for standard output (text needs none)")
 	return c
+}
+
+// letters lists the letters of a timeline, a line each.
+func letters() string {
+	var b strings.Builder
+	for _, c := range tasks.Collectives() {
+		if row := c.Row(); row.Suffix != "" {
+			fmt.Fprintf(&b, "  %c  %s\n", viz.Letter("i"+row.Suffix), row.Name)
+		}
+	}
+	return b.String()
 }
 
 func (r *tracing) read(operand string) error {

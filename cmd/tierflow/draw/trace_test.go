@@ -3,6 +3,7 @@ package draw
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,6 +14,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
+	"github.com/tierflow/tierflow/viz"
 )
 
 var overlapLine = regexp.MustCompile(`(?m)^ib and sb overlap: \d+% of sb \(.*\)$`)
@@ -93,6 +96,23 @@ func TestMergeCalls(t *testing.T) {
 		if _, err := parseCalls(calls); err != nil {
 			t.Errorf("--calls %s: %v", calls, err)
 		}
+	}
+}
+
+// Help has the letter of each task that a timeline may show, and no letter twice.
+func TestLegendOfTimelines(t *testing.T) {
+	help := tierflow.Succeeds(t, "trace", "--help")
+	seen := map[byte]string{}
+	for _, c := range tasks.Collectives() {
+		row := c.Row()
+		if row.Suffix == "" {
+			continue
+		}
+		letter := viz.Letter("i" + row.Suffix)
+		if line := fmt.Sprintf("\n  %c  %s\n", letter, row.Name); !strings.Contains(help, line) || seen[letter] != "" {
+			t.Errorf("%s: no line %q, or it is %s's", row.Name, line, seen[letter])
+		}
+		seen[letter] = row.Name
 	}
 }
 
