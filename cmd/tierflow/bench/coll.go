@@ -40,6 +40,7 @@ type Coll struct {
 	from     string          // --root: a rank, all, or all/N
 	every    int             // distance of roots measured one by one; 0: --root is not all
 	rotate   bool            // the root, from call to call
+	others   float64         // share of the processors' time that other programs took; on rank 0
 	Results  Results
 }
 
@@ -65,11 +66,15 @@ All ranks write their buffers anew and meet in two barriers before it. The root 
 unless --root is given. With --skew the last rank computes for so long before its call;
 the times include that, so what they exceed it by is the call's own.
 
-Columns, 110 characters wide: iters is the number of samples; min, p50 and p99 are
-microseconds per call, where p99 of fewer than 100 samples is the longest; algbw is
+Columns, 80 characters wide: iters is the number of samples; min, p50 and p99 are
+microseconds per call, where p99 of fewer than 100 samples is the longest; ±% is half
+the width of the 95% confidence interval of the mean, in percent of the mean; algbw is
 bytes / p50, where ranks have blocks those of all; busbw is that times 2(n-1)/n for
 allreduce, (n-1)/n for those with blocks and 1 for bcast and reduce, as in NCCL's
-tests; 1 GB is 1e9 bytes. JSON has them beside a provenance of topology, links, host,
+tests; 1 GB is 1e9 bytes. Below the rows of a size, "tie" names the plans whose
+intervals overlap with the fastest one's: take more --time to tell them apart. If
+programs other than the ranks take over 10% of the processors' time (Linux), the end
+says so. JSON has all that beside a provenance of topology, links, host,
 version, date and regime, in GB/s as
 algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
 the same numbers, deprecated, which the next version goes without.
@@ -127,6 +132,7 @@ node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them acros
 	c.Flags().BoolVar(&b.Effort.single, "single", false, "one call a sample, on buffers just written, in place of calls back to back")
 	c.Flags().DurationVar(&b.Effort.skew, "skew", 0, "time that the last rank computes before a single call; with --single")
 	c.Flags().BoolVar(&b.json, "json", false, "print JSON")
+	c.Flags().BoolVar(&b.Effort.keep, "samples", false, "with --json: each sample, too, as samples_us")
 	c.Flags().BoolVar(&b.wire, "wire", false, "on launched processes of several nodes: a plain one-way TCP stream of as many bytes first, and ratios to it")
 	c.Flags().StringVar(&b.tls, "tls", "", "on launched processes: each plan in a plain job and in one with TLS between nodes, in turns, and ratios to plain; "+
 		"job, or cert=FILE,key=FILE,ca=FILE[,id=GLOB]")
@@ -155,6 +161,9 @@ func (b *Coll) Read(operand string) error {
 	}
 	if b.Effort.samples < 0 || b.Effort.samples > maxSamples || b.Effort.Time <= 0 {
 		return kit.Usagef("--iters %d, --time %v: at most %d samples, and a time above 0", b.Effort.samples, b.Effort.Time, maxSamples)
+	}
+	if b.Effort.keep && !b.json {
+		return kit.Usagef("--samples: it is for --json; rows have no room for them")
 	}
 	if b.Effort.skew < 0 || b.Effort.skew > maxSkew || b.Effort.skew > 0 && !b.Effort.single {
 		return kit.Usagef("--skew %v: at most %v, and only with --single: calls back to back would be late all the more", b.Effort.skew, maxSkew)

@@ -28,6 +28,11 @@ func rowsOf(t *testing.T, args ...string) []Result {
 	return kittest.Decode[printed[Result]](t, tierflow.Run(t, args...).Out).Results
 }
 
+// rowLines returns the lines of an output that are no notes.
+func rowLines(out string) []string {
+	return slices.DeleteFunc(strings.Split(strings.TrimSpace(out), "\n"), func(line string) bool { return strings.HasPrefix(line, "#") })
+}
+
 // onRanks calls f on each of n ranks, with the subject of a request.
 func onRanks(t *testing.T, n string, r tasks.Request, rotate bool, f func(ctx context.Context, c *planner.Comm, s *subject) error) {
 	t.Helper()
@@ -88,6 +93,8 @@ func TestBenchJSON(t *testing.T) {
 		P50        float64 `json:"p50_us"`
 		P99        float64 `json:"p99_us"`
 		Mean       float64 `json:"mean_us"`
+		Half       float64 `json:"half_us"`
+		Tie        bool    `json:"tie"`
 		Algorithm  float64 `json:"algbw_gbytes_per_s"`
 		Bus        float64 `json:"busbw_gbytes_per_s"`
 		OldAlg     float64 `json:"algbw_gbps"`
@@ -124,7 +131,7 @@ func TestBenchJSON(t *testing.T) {
 			t.Errorf("row %d: busbw %v, algbw %v; want a factor of 2·3/4", i, r.Bus, r.Algorithm)
 		}
 	}
-	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us algbw_gbytes_per_s busbw_gbytes_per_s algbw_gbps busbw_gbps wrong") {
+	for _, field := range strings.Fields("collective shape plan bytes ranks nodes iters min_us p50_us p99_us mean_us half_us algbw_gbytes_per_s busbw_gbytes_per_s algbw_gbps busbw_gbps wrong") {
 		if strings.Count(s.Out, `"`+field+`":`) != len(all) {
 			t.Errorf("field %s is missing", field)
 		}
@@ -157,9 +164,9 @@ func TestBenchChecksAllTypes(t *testing.T) {
 
 func TestBenchTable(t *testing.T) {
 	out := tierflow.Succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han "+quick)...)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
+	lines := rowLines(out)
 	last := strings.Fields(lines[len(lines)-1])
-	if len(last) != len(columns) || last[0] != "allreduce" || last[1] != "han" || last[2] != "1KiB" || last[3] != "2" || last[9] != "0" {
+	if len(last) != len(columns) || last[0] != "allreduce" || last[1] != "han" || last[2] != "1KiB" || last[3] != "2" || last[10] != "0" {
 		t.Errorf("last row %q", last)
 	}
 	if !strings.Contains(out, "no link is emulated") || !strings.Contains(out, "4 goroutine ranks on 2 nodes") {
@@ -218,10 +225,10 @@ func TestSingleCallsAreSingle(t *testing.T) {
 // Several plans make rows in turn, which say whose they are.
 func TestBenchPlans(t *testing.T) {
 	out := tierflow.Succeeds(t, strings.Fields("bench coll allreduce --topo 2x2 --bytes 1KiB --plan shape=han --plan shape=han-lockstep,fs=256 "+quick)...)
-	lines := strings.Split(strings.TrimSpace(out), "\n")
+	lines := rowLines(out)
 	for i, want := range []string{"shape=han", "shape=han-lockstep,fs=256"} {
 		row := strings.Fields(lines[len(lines)-2+i])
-		if len(row) != len(columns)+1 || row[len(columns)] != want || !strings.HasPrefix(want, "shape="+row[1]) || row[9] != "0" {
+		if len(row) != len(columns)+1 || row[len(columns)] != want || !strings.HasPrefix(want, "shape="+row[1]) || row[10] != "0" {
 			t.Errorf("row %d: %q, want one of %s", i, row, want)
 		}
 	}
@@ -263,13 +270,28 @@ func TestBenchAllRoots(t *testing.T) {
 	if len(s.P50) != 4 || s.Min != slices.Min(s.P50) || s.Max != slices.Max(s.P50) || s.Median < s.Min || s.Median > s.Max || s.Ratio < 1 {
 		t.Errorf("roots %+v", s)
 	}
-	lines := strings.Split(strings.TrimSpace(tierflow.Succeeds(t, strings.Fields(line)...)), "\n")
+	lines := rowLines(tierflow.Succeeds(t, strings.Fields(line)...))
 	for i, want := range []string{"scatter", "allreduce"} {
 		cells := strings.Fields(lines[len(lines)-2+i])
-		if len(cells) != len(columns)+4 || cells[0] != want || cells[9] != "0" || (cells[len(columns)] == "-") != (want == "allreduce") {
+		if len(cells) != len(columns)+4 || cells[0] != want || cells[10] != "0" || (cells[len(columns)] == "-") != (want == "allreduce") {
 			t.Errorf("row %q", cells)
 		}
 	}
+}
+
+// Samples are asked for, and are those that a row sums up.
+func TestBenchSamples(t *testing.T) {
+	rows := rowsOf(t, strings.Fields("bench coll bcast --topo 2x2 --bytes 400 --root all/2 --iters 3 --link none --json --samples")...)
+	for _, r := range rows {
+		if len(r.Samples) != 2*3 || r.Iters != 2*3 || slices.Min(r.Samples) != r.Min || slices.Max(r.Samples) != r.P99 || r.Half <= 0 {
+			t.Errorf("%+v", r)
+		}
+	}
+	if len(rows) != 2 {
+		t.Errorf("%d rows, want flat and what is chosen", len(rows))
+	}
+	tierflow.Refuses(t, "--samples: it is for --json", "bench", "coll", "bcast", "--samples")
+	tierflow.Refuses(t, "--samples: a simulation", "bench", "coll", "bcast", "--samples", "--json", "--simulate", "assumed")
 }
 
 // Blocks that differ come out right, and their bandwidth counts all of them.
@@ -405,7 +427,7 @@ func TestSmallBandwidths(t *testing.T) {
 	out := tierflow.Succeeds(t, strings.Fields("bench coll bcast --topo 2x1 --bytes 4 --simulate assumed --plan shape=flat")...)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	cells := strings.Fields(lines[len(lines)-1])
-	if len(cells) < 9 || strings.Trim(cells[7], "0.") == "" || strings.Trim(cells[8], "0.") == "" {
+	if len(cells) < 10 || strings.Trim(cells[8], "0.") == "" || strings.Trim(cells[9], "0.") == "" {
 		t.Errorf("algbw and busbw are lost in\n%s", out)
 	}
 }

@@ -57,6 +57,8 @@ func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err := kit.RunRanksOf(ctx, b.jobs(), b.plans, b.RunRank); err != nil {
 		return err
 	}
+	b.Results.origin.OthersCPU = kit.Round(b.others, 1e3)
+	fmt.Fprint(notes, othersText(b.others))
 	if err := b.Results.printEnd(); err != nil {
 		return err
 	}
@@ -97,12 +99,17 @@ func (b *Coll) RunRank(ctx context.Context, comms []*planner.Comm) (err error) {
 		}
 		defer m.stream.close()
 	}
+	before := readUsage()
 	for _, r := range b.Work {
 		if err := m.measure(ctx, r); err != nil {
 			return err
 		}
 	}
-	return nil
+	others, err := gatherOthers(ctx, m.own[0], before)
+	if comms[0].Rank() == 0 {
+		b.others = others
+	}
+	return err
 }
 
 // collRank is bench coll on one rank.
@@ -186,6 +193,7 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 		}
 	}
 	var plain []float64 // p50 in µs, by plan
+	rows := make([]Result, len(m.comms))
 	for i := range m.comms {
 		row := newRootsResult(operations[i*roots:][:roots])
 		k := i % len(m.plans)
@@ -201,9 +209,17 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 		if stream > 0 {
 			row.ToWire = kit.Round(row.P50/stream, 1e3)
 		}
+		rows[i] = row
+	}
+	markTies(rows)
+	for _, row := range rows {
 		if err := m.Results.addRow(row); err != nil {
 			return err
 		}
 	}
-	return nil
+	if m.json {
+		return nil
+	}
+	_, err := io.WriteString(m.Results.Out, tieText(rows))
+	return err
 }

@@ -3,6 +3,7 @@ package bench
 import (
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -29,6 +31,9 @@ type Result struct {
 	P50        float64     `json:"p50_us"`
 	P99        float64     `json:"p99_us"`
 	Mean       float64     `json:"mean_us"`
+	Half       float64     `json:"half_us"`              // half the width of the mean's 95% confidence interval; 0 with one sample
+	Tie        bool        `json:"tie,omitempty"`        // this interval and that of the fastest plan overlap
+	Samples    []float64   `json:"samples_us,omitempty"` // in the order of their measurement, those of each root together
 	AlgBW      float64     `json:"algbw_gbytes_per_s"`
 	BusBW      float64     `json:"busbw_gbytes_per_s"`
 	OldAlgBW   float64     `json:"algbw_gbps"`               // deprecated name of AlgBW, as these are no bits: the next version goes without
@@ -78,12 +83,12 @@ func newSpread(p50, lows, p99 []float64) *rootSpread {
 // newRootsResult sums up the same operation measured from each root.
 func newRootsResult(byRoot []*subject) Result {
 	all := *byRoot[0]
-	all.times, all.wrong = nil, make([]int64, 1)
+	all.times, all.raw, all.wrong = nil, nil, make([]int64, 1)
 	var p50, lows, p99 []float64
 	for _, s := range byRoot {
 		one := newResult(s)
 		p50, lows, p99 = append(p50, one.P50), append(lows, one.Min), append(p99, one.P99)
-		all.times = append(all.times, s.times...)
+		all.times, all.raw = append(all.times, s.times...), append(all.raw, s.raw...)
 		all.wrong[0] += s.wrong[0]
 	}
 	slices.Sort(all.times)
@@ -98,21 +103,23 @@ func newRootsResult(byRoot []*subject) Result {
 func newResult(s *subject) Result {
 	if s.wire != nil {
 		r := sumUp(s.comm.Topology(), s.request, tasks.Plan{}, s.times)
+		r.Samples = s.raw
 		r.Collective, r.Shape, r.Plan, r.Counts, r.Wrong = "wire", "tcp", "", nil, s.wrong[0]
 		return r
 	}
 	r := sumUp(s.comm.Topology(), s.request, s.calls[0].Plan(), s.times)
-	r.Wrong, r.Single, r.Skew = s.wrong[0], s.single, float64(s.skew.Nanoseconds())/1e3
+	r.Wrong, r.Single, r.Skew, r.Samples = s.wrong[0], s.single, float64(s.skew.Nanoseconds())/1e3, s.raw
 	return r
 }
 
 // sumUp sums up times of a request with a plan: µs, the shortest first.
 func sumUp(t *levels.Topology, of tasks.Request, p tasks.Plan, times []float64) Result {
 	quantile := func(p float64) float64 { return kit.Round(stat.Quantile(p, stat.Empirical, times, nil), 1e3) }
+	s := stats.Summarize(times)
 	r := Result{
 		Collective: of.Coll.String(), Shape: p.Shape.String(), Plan: p.String(),
 		Bytes: of.Bytes(), Ranks: t.Size(), Nodes: t.Nodes(), Iters: len(times),
-		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Mean: kit.Round(stat.Mean(times, nil), 1e3),
+		Min: kit.Round(times[0], 1e3), P50: quantile(0.5), P99: quantile(0.99), Mean: kit.Round(s.Mean, 1e3), Half: kit.Round(s.Half, 1e3),
 	}
 	for i := range of.Counts.Len() {
 		r.Counts = append(r.Counts, of.Counts.At(i))
@@ -139,7 +146,7 @@ type Results struct {
 	widths []int // of columns, characters
 }
 
-var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "algbw", "busbw", "wrong"}
+var columns = []string{"collective", "shape", "bytes", "iters", "min µs", "p50 µs", "p99 µs", "±%", "algbw", "busbw", "wrong"}
 
 // printHead prints the names of the columns.
 func (r *Results) printHead() error {
@@ -166,20 +173,13 @@ func (r *Results) addRow(row Result) error {
 		return nil
 	}
 	rate := func(gbytes float64) string { return strings.Replace(kit.RateText(1e9*gbytes), " ", "", 1) } // one word
-	// us is a time in seven characters.
-	us := func(v float64) string {
-		digits := 3
-		for most := 1e3; digits > 0 && v >= most; most *= 10 {
-			digits--
-		}
-		return strconv.FormatFloat(v, 'f', digits, 64)
-	}
+	us := func(v float64) string { return digits(v, 3, 5) }
 	cells := []string{
 		row.Collective, row.Shape, tasks.FormatBytes(row.Bytes), strconv.Itoa(row.Iters),
-		us(row.Min), us(row.P50), us(row.P99), rate(row.AlgBW), rate(row.BusBW), strconv.FormatInt(row.Wrong, 10),
+		us(row.Min), us(row.P50), us(row.P99), row.precision(), rate(row.AlgBW), rate(row.BusBW), strconv.FormatInt(row.Wrong, 10),
 	}
 	if r.plain {
-		cells[len(cells)-1] = "-"
+		cells[len(cells)-1] = "-" // wrong
 	}
 	if r.wired {
 		cells = append(cells, us(row.ToWire))
@@ -199,8 +199,54 @@ func (r *Results) addRow(row Result) error {
 	return r.printLine(cells, row.asked)
 }
 
+// digits writes a number with so many digits, not more than most of them behind the point.
+func digits(v float64, most, all int) string {
+	for limit := math.Pow10(all - most); most > 0 && v >= limit; limit *= 10 {
+		most--
+	}
+	return strconv.FormatFloat(v, 'f', most, 64)
+}
+
+// precision returns half the width of the mean's confidence interval, in percent of the mean; - with one sample.
+func (r *Result) precision() string {
+	if r.Iters < 2 || r.Mean <= 0 {
+		return "-"
+	}
+	return digits(100*r.Half/r.Mean, 1, 2)
+}
+
+// markTies marks the rows of one request whose confidence intervals overlap with that of the fastest one, and this. A
+// row of one sample has no interval.
+func markTies(rows []Result) {
+	var fastest *Result
+	for i := range rows {
+		if r := &rows[i]; r.Iters > 1 && (fastest == nil || r.Mean < fastest.Mean) {
+			fastest = r
+		}
+	}
+	for i := range rows {
+		if r := &rows[i]; r != fastest && r.Iters > 1 && r.Mean-r.Half <= fastest.Mean+fastest.Half {
+			r.Tie, fastest.Tie = true, true
+		}
+	}
+}
+
+// tieText names the rows of a tie, in a line of notes; empty: there is none.
+func tieText(rows []Result) string {
+	var names []string
+	for i := range rows {
+		if rows[i].Tie {
+			names = append(names, rows[i].name())
+		}
+	}
+	if names == nil {
+		return ""
+	}
+	return "# tie: " + strings.Join(names, ", ") + "\n"
+}
+
 // usualWidths are wide enough for most rows, and so narrow that a row fits into a line of 80.
-var usualWidths = []int{10, 7, 6, 5, 7, 7, 7, 8, 8, 5}
+var usualWidths = []int{10, 7, 6, 5, 6, 6, 6, 3, 8, 8, 5}
 
 // printLine prints one row at once. Its columns line up with those before, though rows come seconds
 // apart; one with a wider cell is wider from then on.

@@ -165,6 +165,48 @@ func TestFigure(t *testing.T) {
 	}
 }
 
+// Plans tie if their intervals overlap with the fastest one's. One sample has no interval.
+func TestTies(t *testing.T) {
+	row := func(iters int, mean, half float64, asked string) Result {
+		return Result{Iters: iters, Mean: mean, Half: half, asked: asked}
+	}
+	for _, test := range []struct {
+		rows []Result
+		want string
+	}{
+		{nil, ""},
+		{[]Result{row(9, 10, 5, "a")}, ""},
+		{[]Result{row(9, 14, 2, "w=1"), row(9, 10, 2, "")}, "# tie: w=1, chosen\n"},
+		{[]Result{row(9, 10, 1, "a"), row(9, 12.1, 1, "b"), row(9, 11, 0.5, "c")}, "# tie: a, c\n"},
+		{[]Result{row(9, 10, 1, "a"), row(9, 12.1, 1, "b")}, ""},
+		{[]Result{row(9, 10, 1, "a"), row(1, 10, 0, "b"), row(1, 5, 0, "c")}, ""},
+		{[]Result{row(1, 10, 0, "a"), row(1, 10, 0, "b")}, ""},
+	} {
+		markTies(test.rows)
+		if got := tieText(test.rows); got != test.want {
+			t.Errorf("%+v: %q, want %q", test.rows, got, test.want)
+		}
+	}
+}
+
+// Half the interval is that of the mean as tasks have it, in three characters.
+func TestPrecision(t *testing.T) {
+	row := sumUp(tasktest.Topology(t, "2x1"), tasktest.Request(tasks.Bcast, 8), tasktest.Plan(t, "shape=flat"), []float64{10, 11, 12})
+	if want := stats.Summarize([]float64{10, 11, 12}); row.Half != kit.Round(want.Half, 1e3) || row.Mean != want.Mean {
+		t.Errorf("%v ± %v, want %+v", row.Mean, row.Half, want)
+	}
+	for want, row := range map[string]Result{
+		"-":   {Iters: 1, Mean: 10},
+		"2.5": {Iters: 5, Mean: 100, Half: 2.5},
+		"13":  {Iters: 5, Mean: 100, Half: 12.6},
+		"250": {Iters: 5, Mean: 100, Half: 250},
+	} {
+		if got := row.precision(); got != want {
+			t.Errorf("%+v: %s, want %s", row, got, want)
+		}
+	}
+}
+
 // A curve is named by what was asked for.
 func TestRowNames(t *testing.T) {
 	for _, test := range []struct {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/payload"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
@@ -32,6 +33,7 @@ type effort struct {
 	Time    time.Duration // of one size and plan
 	single  bool          // one call a sample, as in a program computing between calls
 	skew    time.Duration // so long does the last rank compute before its single call
+	keep    bool          // the samples one by one
 }
 
 // subject is one rank's part in a measurement: of an operation under one plan, or of a plain
@@ -50,7 +52,8 @@ type subject struct {
 	turn    int                   // index into calls of the next one
 	results [][][]byte            // by call: one period of each block of recv, as it must be
 	perCall int                   // calls in a sample
-	times   []float64             // µs per call, by sample
+	times   []float64             // µs per call, of all samples, the shortest first
+	raw     []float64             // the same in the order of their measurement; nil: not kept
 	wrong   []int64               // one number: elements, in all results so far
 }
 
@@ -222,6 +225,12 @@ func measure(ctx context.Context, subjects []*subject, e effort) error {
 	for _, s := range subjects {
 		if err := s.combineResults(ctx); err != nil {
 			return err
+		}
+		if e.keep {
+			s.raw = slices.Clone(s.times)
+			for i, v := range s.raw {
+				s.raw[i] = kit.Round(v, 1e3)
+			}
 		}
 		slices.Sort(s.times)
 	}

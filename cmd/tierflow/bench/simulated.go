@@ -17,7 +17,7 @@ import (
 
 // runSimulated prints simulated times in place of measured ones.
 func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr io.Writer) error {
-	for _, name := range []string{"iters", "time", "wire", "alloc"} {
+	for _, name := range []string{"iters", "time", "wire", "alloc", "samples"} {
 		if b.IsGiven(name) {
 			return kit.Usagef("--%s: a simulation with --simulate has no such thing", name)
 		}
