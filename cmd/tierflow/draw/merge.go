@@ -75,7 +75,10 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 		return err
 	}
 	if ext := filepath.Ext(r.out); r.format == "perfetto" && (ext == ".html" || ext == ".htm") {
-		return kit.Usagef("-o %s: a trace is JSON, as in trace.json or trace.json.gz; tierflow run --report writes a page of HTML", r.out)
+		return kit.Usagef("-o %s: a trace is JSON, as in trace.json or trace.json.gz; --report writes a page of HTML", r.out)
+	}
+	if err := kit.CheckOutput("report", r.report); err != nil {
+		return err
 	}
 	pick, err := parseCalls(r.calls)
 	if err != nil {
@@ -91,11 +94,18 @@ func (r *tracing) runMerge(c *cobra.Command) error {
 		return err
 	}
 	said = append(viz.JobText(j), said...)
+	if r.report != "" {
+		if err := WriteReport(c.OutOrStdout(), r.report, j, nil); err != nil {
+			return err
+		}
+	}
 	if r.format == "text" {
 		return kit.WriteOutput(c.OutOrStdout(), r.out, said)
 	}
-	if err := WriteTrace(c.OutOrStdout(), r.out, j, p); err != nil {
-		return err
+	if r.out != "" {
+		if err := WriteTrace(c.OutOrStdout(), r.out, j, p); err != nil {
+			return err
+		}
 	}
 	_, err = c.ErrOrStderr().Write(said)
 	return err

@@ -31,6 +31,7 @@ type tracing struct {
 	recorded []string // files to read in place of a run
 	merge    string   // folder of the traces of a job's ranks
 	calls    string   // a selection of the job's calls; empty: all
+	report   string   // file of a page of HTML about them; empty: none
 	machine  string   // file of the machine to predict them on; empty: they aren't
 
 	reg      submodules.Registry
@@ -63,7 +64,8 @@ in when the file ends: also of ranks that are stuck, or were killed.
 
 --merge runs nothing either: it makes one trace of what the ranks of a job have kept in a
 folder, see TIERFLOW_TRACE. It puts all times on rank 0's clock and says how far off they
-may be, and where the time of calls went. tierflow run --trace does all that. With --machine
+may be, and where the time of calls went. --report writes a page of HTML about them. tierflow
+run --trace and --report do all that; this is for ranks of other launchers. With --machine
 it also simulates some calls of each request on that machine, for ranks that enter when they
 did, and says which steps took longer than that.`,
 		Example: `  tierflow trace allreduce --topo 4x2 --bytes 1MiB -o trace.json
@@ -72,6 +74,7 @@ did, and says which steps took longer than that.`,
   tierflow trace allreduce --bytes 64KiB -o -
   tierflow trace --recorder job.%r.rec
   tierflow trace --merge DIR -o t.json.gz
+  tierflow trace --merge DIR --report r.html
   tierflow trace --merge DIR --machine m.json --format text`,
 		Args: func(c *cobra.Command, args []string) error {
 			if len(r.recorded) > 0 {
@@ -82,6 +85,9 @@ did, and says which steps took longer than that.`,
 			}
 			if r.calls != "" {
 				return kit.Usagef("--calls %s goes with --merge only", r.calls)
+			}
+			if r.report != "" {
+				return kit.Usagef("--report %s goes with --merge only", r.report)
 			}
 			if r.machine != "" {
 				return kit.Usagef("--machine %s goes with --merge only; tierflow simulate predicts a collective", r.machine)
@@ -110,6 +116,7 @@ did, and says which steps took longer than that.`,
 	f.StringArrayVar(&r.recorded, "recorder", nil, "read recordings from this file, and those named after it, and run nothing; %r stands for every rank")
 	f.StringVar(&r.merge, "merge", "", "make one trace of the files in this folder, which a job has left with TIERFLOW_TRACE")
 	f.StringVar(&r.calls, "calls", "", "with --merge: only the 20 longest calls, or 100-119 in the order of time from 0 on (default all)")
+	f.StringVar(&r.report, "report", "", "with --merge: file for a browser with where the time of calls went; -o is then needed no more")
 	f.StringVar(&r.machine, "machine", "", "with --merge: show beside each rank what is predicted on the machine of this file, or assumed; tierflow bench p2p writes one")
 	f.IntVar(&r.last, "last", 20, "how many of the last events of each recording to print, 0 for all")
 	f.IntVar(&r.path, "path", 0, "how many lines of the critical path to print, the longest ones")
@@ -162,12 +169,12 @@ func (r *tracing) read(operand string) error {
 	return nil
 }
 
-// checkFormat checks --format, and -o of a trace for perfetto.
+// checkFormat checks --format, and -o of a trace for perfetto, unless a report is written in its place.
 func (r *tracing) checkFormat() error {
 	switch {
 	case r.format != "perfetto" && r.format != "text":
 		return kit.Usagef("--format %q: known are perfetto and text", r.format)
-	case r.format == "perfetto" && r.out == "":
+	case r.format == "perfetto" && r.out == "" && r.report == "":
 		return kit.Usagef("no file to write the trace to: give -o FILE, or -o - for standard output")
 	}
 	return nil

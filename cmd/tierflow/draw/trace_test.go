@@ -91,7 +91,9 @@ func TestMergeCalls(t *testing.T) {
 		tierflow.Refuses(t, "--calls", "trace", "--merge", "nowhere", "-o", "-", "--calls", calls)
 	}
 	tierflow.Refuses(t, "--merge", "trace", "allreduce", "--calls", "3")
-	tierflow.Refuses(t, "tierflow run --report writes a page of HTML", "trace", "--merge", "nowhere", "-o", "x.html")
+	tierflow.Refuses(t, "--report r.html goes with --merge only", "trace", "allreduce", "--report", "r.html")
+	tierflow.Refuses(t, "--report /nowhere/r.html", "trace", "--merge", "nowhere", "--report", "/nowhere/r.html")
+	tierflow.Refuses(t, "--report writes a page of HTML", "trace", "--merge", "nowhere", "-o", "x.html")
 	for _, calls := range []string{"20", "0-0", "100-119"} {
 		if _, err := parseCalls(calls); err != nil {
 			t.Errorf("--calls %s: %v", calls, err)
@@ -141,5 +143,11 @@ func TestMergeReplacesEscapes(t *testing.T) {
 		if text := s.Out + s.Errors; strings.ContainsFunc(text, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(text, "\ncall 99") {
 			t.Errorf("--format %s prints %q", format, text)
 		}
+	}
+	// A page alone.
+	page := filepath.Join(t.TempDir(), "r.html")
+	s := tierflow.Run(t, "trace", "--merge", dir, "--report", page)
+	if text := kittest.Contents(t, page); s.Status != 0 || s.Out != "" || !strings.Contains(s.Errors, "evil?[2J") || !strings.Contains(text, "<h1>job evil?[2J") {
+		t.Errorf("%+v, and a page %.400s", s, text)
 	}
 }
