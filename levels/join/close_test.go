@@ -4,8 +4,14 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
+	"regexp"
+	"slices"
+	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -198,5 +204,57 @@ func TestCloseWaitsForNoLostRank(t *testing.T) {
 	jobs[0].lose(nil, 1, ErrLost)
 	if err := jobs[0].Close(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestCloseNamesTheMissing: of drawn ranks that close while the others don't, each names exactly its neighbours that have
+// not closed. Ranks that wait for those themselves are no error, nor are the others' ends in vain afterwards.
+func TestCloseNamesTheMissing(t *testing.T) {
+	const size = 9
+	rng := rand.New(rand.NewPCG(3, 3))
+	for range 4 {
+		cs := configs(t, size)
+		for r := range cs {
+			cs[r].Node = []string{"a", "b", "c"}[r%3]
+		}
+		jobs := enterAll(t, cs)
+		closing := rng.Perm(size)[:1+rng.IntN(size-1)]
+		ctx, cancel := context.WithCancel(t.Context())
+		errs := make([]error, size)
+		var all sync.WaitGroup
+		for _, r := range closing {
+			all.Go(func() { errs[r] = jobs[r].Close(ctx) })
+		}
+		want := map[int][]levels.Rank{}
+		for _, r := range closing {
+			for _, e := range jobs[r].edges {
+				if slices.Contains(closing, int(e.peer)) {
+					<-e.departed // its goodbye is here
+				} else {
+					want[r] = append(want[r], e.peer)
+				}
+			}
+		}
+		cancel()
+		all.Wait()
+		for _, r := range closing {
+			var named []levels.Rank
+			for _, word := range regexp.MustCompile(`rank (\d+)`).FindAllStringSubmatch(fmt.Sprint(errs[r]), -1) {
+				n, _ := strconv.Atoi(word[1])
+				named = append(named, levels.Rank(n))
+			}
+			slices.Sort(named)
+			slices.Sort(want[r])
+			if !slices.Equal(named, want[r]) || errs[r] != nil && !errors.Is(errs[r], context.Canceled) {
+				t.Errorf("of %v rank %d: %v, want it to name %v", closing, r, errs[r], want[r])
+			}
+		}
+		var others []*Job
+		for r, j := range jobs {
+			if !slices.Contains(closing, r) {
+				others = append(others, j)
+			}
+		}
+		closeAll(t, others)
 	}
 }
