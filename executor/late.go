@@ -45,15 +45,19 @@ func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, e
 	for _, s := range verdict.Circle(states, wire.Tick) {
 		late.Circle = append(late.Circle, named(s))
 	}
+	if !mine.Transfer {
+		for _, s := range verdict.Missing(states, mine.Comm, mine.Seq) {
+			late.Late = append(late.Late, named(s))
+		}
+	}
 	var unknown []LateRank
 	for _, s := range states {
-		has, known := s.HasCome(mine.Comm, mine.Seq)
+		_, known := s.HasCome(mine.Comm, mine.Seq)
 		switch {
 		case levels.Rank(s.Rank) == c.e.rank:
-		case mine.Transfer && !slices.Contains(mine.Peers, s.Rank):
-		case mine.Transfer, known && !has:
+		case mine.Transfer && slices.Contains(mine.Peers, s.Rank):
 			late.Late = append(late.Late, named(s))
-		case !known && (s.Doing == flight.Computing || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
+		case !mine.Transfer && !known && (s.Doing == flight.Computing || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
 			unknown = append(unknown, named(s))
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -39,6 +41,62 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// Of several ranks that have not come, errors by a deadline name those that wait for none of the others: not those in a
+// receive from another one, nor in a call before.
+func TestDeadlineNamesTheCauses(t *testing.T) {
+	const size = 8
+	rng := rand.New(rand.NewPCG(5, 5))
+	for range 12 {
+		order := rng.Perm(size)
+		late := order[:2+rng.IntN(4)]
+		from := map[int]int{} // late rank: the one it receives from
+		var want []int
+		for i, r := range late {
+			if i > 0 && rng.IntN(2) == 0 {
+				from[r] = late[rng.IntN(i)]
+			} else {
+				want = append(want, r)
+			}
+		}
+		slices.Sort(want)
+		t.Run(fmt.Sprintf("%v, receives %v", late, from), func(t *testing.T) {
+			inBubble(t, size, executor.Config{}, func(t *testing.T, w *executor.World) {
+				runs, _ := sumsOn(t, w, fmt.Sprint(size), "shape=flat,fs=all,w=1,s=adapt/chain", 0, 3)
+				errs := ranks(t, w, func(ctx context.Context, r int) error {
+					w.Endpoint(levels.Rank(r)).Adopt()
+					if !slices.Contains(late, r) {
+						ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+						defer cancel()
+						return runs[r].Do(ctx)
+					}
+					if peer, receives := from[r]; receives {
+						tr, err := w.Endpoint(levels.Rank(r)).Comm(0).Recv(ctx, levels.Rank(peer), 5, 0, make([]byte, 8))
+						if err != nil {
+							return err
+						}
+						return tr.Wait(ctx)
+					}
+					time.Sleep(time.Second)
+					return runs[r].Do(ctx)
+				})
+				for r, err := range errs {
+					var why *executor.LateError
+					if !errors.As(err, &why) {
+						t.Fatalf("rank %d: %v", r, err)
+					}
+					var named []int
+					for _, l := range why.Late {
+						named = append(named, int(l.Rank))
+					}
+					if !slices.Equal(named, want) {
+						t.Errorf("rank %d: %v names %v, want %v", r, err, named, want)
+					}
+				}
+			})
+		})
 	}
 }
 

@@ -18,9 +18,9 @@ const maxWaits = 8
 type LateError struct {
 	Request string        // allreduce 1024 f32 sum, or receive from rank 1, tag 5
 	For     time.Duration // time it had stood still; 0: less than a tenth of a second
-	// Late are the ranks missing in the call, or the peer of a send or receive. If all had come,
-	// these are the ranks in an operation or not answering. None: the time was too short for the
-	// work.
+	// Late are the ranks missing in the call, without those that wait for others of them; a rank in an operation is
+	// among them if one of these waits for it. Of a send or receive it is the peer, whatever that waits for. If all had
+	// come, these are the ranks in an operation or not answering. None: the time was too short for the work.
 	Late []LateRank
 	// Circle are ranks waiting for each other, each for the next one. nil: there are none.
 	Circle []LateRank

@@ -47,24 +47,27 @@ func Diagnose(states []flight.State, o Options) []Finding {
 }
 
 // Unclosed returns why ranks that close their communicator have waited for some time: others are
-// stopped or dead, or late: they have not come to Close. States are as for [Diagnose].
+// stopped or dead, in a deadlock, or late: they have not come to Close, and wait for none of the others that have not.
+// States are as for [Diagnose].
 // Silent ranks are blamed if nobody else is: the way to them may lead through others.
 // nil: all ranks are closing.
 func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 	for _, f := range Diagnose(states, o) {
-		if f.Class == Died || f.Class == Stopped {
+		if f.Class == Died || f.Class == Stopped || f.Class == Deadlock {
 			return &f
 		}
 	}
 	j := newJob(states, o)
-	var away, silent []*flight.State
+	j.findSpots()
+	var away, silent []int
+	may := map[int]bool{}
 	for i := range j.all {
 		switch s := &j.all[i]; s.Doing {
 		case flight.Left:
 		case flight.Silent:
-			silent = append(silent, s)
+			silent = append(silent, s.Rank)
 		default:
-			away = append(away, s)
+			away, may[s.Rank] = append(away, s.Rank), true
 		}
 	}
 	if len(away) == 0 {
@@ -73,12 +76,11 @@ func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 	if len(away) == 0 {
 		return nil
 	}
-	f := &Finding{Class: Late, For: long}
+	f := &Finding{Class: Late, Ranks: j.causes(away, may), For: long}
 	var texts []string
-	for _, s := range away {
-		f.Ranks = append(f.Ranks, s.Rank)
+	for _, r := range f.Ranks {
 		if len(texts) < maxNamed {
-			texts = append(texts, fmt.Sprintf("rank %d has not come to Close for %s%s", s.Rank, seconds(long), whereabouts(s)))
+			texts = append(texts, fmt.Sprintf("rank %d has not come to Close for %s%s", r, seconds(long), whereabouts(j.by[r])))
 		}
 	}
 	f.Text = strings.Join(texts, "; ")
