@@ -94,7 +94,7 @@ func findSlowNode(flows []Flow, nodes []string, part float64) (found *Finding) {
 			return nil // as well another node's
 		}
 		fastest := slices.MaxFunc(others, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
-		found = slowNetwork([]string{node}, slow[len(slow)-1].rate, fastest, nodes)
+		found = slowNetwork("of "+node, []string{node}, slow[len(slow)-1].rate, fastest, nodes)
 	}
 	return found
 }
@@ -113,7 +113,7 @@ func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 		}
 		fastest := slices.MaxFunc(all[i+1:], func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
 		if p.rate < part*fastest { // rates of short bursts may be above what a way can carry
-			return blameWays(slow, fastest, busy, nodes)
+			return blameWays(slow, all, fastest, part, busy, nodes)
 		}
 	}
 	return nil
@@ -148,23 +148,30 @@ func paces(flows []Flow, nodes []string) []pace {
 	return all
 }
 
-// blameWays names the common node or nodes of slow ways, if ranks wait for one of them.
-func blameWays(slow []pace, others, busy float64, nodes []string) *Finding {
+// blameWays names the common node or nodes of slow ways, if ranks wait for one of them. With two nodes it names the
+// direction if the other one is fast, or nothing goes there. Where both are slow, one may be slow because of the other:
+// confirmations of what goes one way stand behind what goes the other way.
+func blameWays(slow, all []pace, others, part, busy float64, nodes []string) *Finding {
 	named := sharedNodes(slow)
 	if len(named) == 0 || !slices.ContainsFunc(slow, func(p pace) bool { return p.busy >= busy }) {
 		return nil
 	}
-	return slowNetwork(named, slow[len(slow)-1].rate, others, nodes)
+	where := "of " + named[0]
+	if len(named) > 1 {
+		back := way{named[1], named[0]}
+		where = fmt.Sprintf("from %s to %s", named[0], named[1])
+		if slices.ContainsFunc(all, func(p pace) bool { return p.way == back && p.rate < part*others }) {
+			slices.Sort(named)
+			where = fmt.Sprintf("between %s and %s", named[0], named[1])
+		}
+	}
+	return slowNetwork(where, named, slow[len(slow)-1].rate, others, nodes)
 }
 
-// slowNetwork is the finding that the network of a node, or from one node to another, is slow.
-func slowNetwork(named []string, rate, others float64, nodes []string) *Finding {
-	text := "the network of " + named[0]
-	if len(named) > 1 {
-		text = "the network from " + named[0] + " to " + named[1]
-	}
+// slowNetwork is the finding that the network somewhere is slow: of a node, or between two nodes.
+func slowNetwork(where string, named []string, rate, others float64, nodes []string) *Finding {
 	f := &Finding{Class: SlowLink, Nodes: named}
-	f.Text = fmt.Sprintf("%s carries %s, others up to %s", text, rateText(rate), rateText(others))
+	f.Text = fmt.Sprintf("the network %s carries %s, others up to %s", where, rateText(rate), rateText(others))
 	for r, node := range nodes {
 		if slices.Contains(named, node) {
 			f.Ranks = append(f.Ranks, r)

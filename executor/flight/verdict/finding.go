@@ -55,7 +55,7 @@ func (c *Class) UnmarshalText(text []byte) error {
 // Finding is one fault of a job.
 type Finding struct {
 	Class Class         `json:"class"`
-	Ranks []int         `json:"ranks"`            // of the world, to blame, ascending; of a slow link the sender and the receiver
+	Ranks []int         `json:"ranks"`            // of the world, to blame, ascending; of a slow link the sender and the receiver if they are known apart
 	Nodes []string      `json:"nodes,omitempty"`  // set if all ranks of a node are to blame
 	For   time.Duration `json:"for_ns,omitempty"` // the wait of the others; 0: unknown
 	Text  string        `json:"text"`             // the fault and its place, without the class

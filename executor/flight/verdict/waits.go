@@ -152,6 +152,12 @@ func (j *job) findStill(between []wait) {
 	switch apart := len(between) > 0 && j.apart(between[0].s.Rank, between[0].peer.Rank); {
 	case len(between) > 0 && (apart || len(knot) == 0):
 		w := between[0]
+		if slices.ContainsFunc(between, func(b wait) bool { return b.s == w.peer && b.peer == w.s }) || w.call.Transfer {
+			// Each waits for the other: the bytes, or the word that they may come.
+			j.add(SlowLink, []int{w.s.Rank, w.peer.Rank}, w.call.For, "no bytes come between ranks %d and %d in %s for %s, and both have come to it",
+				min(w.s.Rank, w.peer.Rank), max(w.s.Rank, w.peer.Rank), callText(w.call), seconds(w.call.For))
+			return
+		}
 		j.add(SlowLink, nil, w.call.For, "rank %d waits for bytes of rank %d in %s for %s, and that has come to it: %s",
 			w.s.Rank, w.peer.Rank, callText(w.call), seconds(w.call.For), w.call.Waits)
 		j.found[len(j.found)-1].Ranks = []int{w.peer.Rank, w.s.Rank}
