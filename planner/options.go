@@ -183,8 +183,8 @@ type Options struct {
 	// once to a share of its node's processors, if all may run on the same and there are
 	// enough; none stays bound.
 	NoSpread bool
-	// Link makes messages between goroutine ranks take their time, see
-	// [local.NewNetwork]. nil: they don't.
+	// Link makes messages between goroutine ranks take their time, see [local.Network] for what it
+	// leaves out. nil: they don't.
 	Link local.Shaper
 	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
 	// are measured and asked under that name: a table's times on other links are from

@@ -89,9 +89,13 @@ are moved, nothing is checked, and --topo may have thousands of ranks.
 
 Plans are measured in turns, so that what disturbs the machine disturbs all of them;
 with several a column says which. Without --plan the flat shape, which ignores nodes,
-is measured beside what the built-in rule chooses, or a decision table. Both use the same emulated link between nodes: goroutines have none, and
-without one a hierarchy could not gain anything. Where ranks are numbered node by
-node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them across.`,
+is measured beside what the built-in rule chooses, or a decision table. Both use the
+same emulated link between nodes: goroutines have none, and without one a hierarchy could
+not gain anything. It passes messages first come, first served, where TCP connections and
+--simulate share the rate among those under way. So trees in which a rank sends to several
+nodes at once, such as nbc/binomial, look faster with it than on a network. Where ranks are
+numbered node by node flat trees mostly follow the nodes by themselves; 4x2/rr numbers them
+across.`,
 		Example: `  tierflow bench coll allreduce
   tierflow bench coll bcast,allreduce --topo 4x2 --bytes 4:4MiB:x4 --json
   tierflow bench coll allreduce --link i=10gbit,20us --plan shape=han,fs=128KiB

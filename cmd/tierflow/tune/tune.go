@@ -43,7 +43,9 @@ A measurement ends when the 95% interval of the mean is within 2.5% of it, or af
 measured by then is left out, in an order that leaves no kind of plan out.
 Interrupted (Ctrl-C), it writes what it has; --resume goes on from there, and also
 adds another machine to a table. All ranks tune together: those of a launched job,
-or goroutines on --topo.
+or goroutines on --topo. Emulated links of goroutines pass messages first come, first
+served: trees in which a rank sends to several nodes at once look faster there than on a
+network. Tune processes on the machine, or --simulate, if such trees are in question.
 
 --simulate takes the times from a simulation of a machine that a file describes, so
 --topo may have thousands of ranks. The table says so: its times are called simulated,
