@@ -15,6 +15,9 @@ import (
 // Local makes a communicator of goroutine ranks, one Comm for each rank of the
 // topology, in the grammar of [levels.Parse]: 4x2 is four nodes of two ranks. Each Comm
 // must be closed.
+//
+// In a bubble of testing/synctest [Options.NoDump] is needed: the runtime's goroutine for signals would be part of the bubble.
+// Computing takes no time there, and an emulated link exactly its own.
 func Local(topology string, o *Options) ([]*Comm, error) {
 	t, err := levels.Parse(topology)
 	if err != nil {

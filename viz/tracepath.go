@@ -63,8 +63,10 @@ func tracePath(events []trace.Event) (path []PathPiece, origin levels.Rank) {
 		e := &t.events[at]
 		origin = e.Rank
 		// Seen from the other end of a message the step is over when it begins.
-		if from, when := t.otherEnd(at); from >= 0 && when < end && !seen[from] {
-			path = append(path, t.piece(at, causeMessage, when, end))
+		if from, when := t.otherEnd(at); from >= 0 && when <= end && !seen[from] {
+			if when < end { // else the message took no time: all of the step was waiting
+				path = append(path, t.piece(at, causeMessage, when, end))
+			}
 			at, end = from, when
 			continue
 		}

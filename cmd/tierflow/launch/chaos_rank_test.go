@@ -65,7 +65,6 @@ func chaos(args []string) {
 	}
 	if c.fate != nil && c.fate.phase != atStart {
 		<-c.met
-		time.Sleep(10 * time.Millisecond) // to be stopped
 	}
 	fmt.Println(sayWell)
 }
@@ -108,15 +107,18 @@ func (c *chaosRank) meet(phase string, round, call int) {
 	happen := func() {
 		defer close(c.met)
 		if f.stop > 0 {
+			goesOn := make(chan os.Signal, 1)
+			signal.Notify(goesOn, syscall.SIGCONT)
 			fmt.Println(sayStop, os.Getpid())
 			check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+			<-goesOn // it may come to another thread
 		} else {
 			fmt.Println(sayDeath)
 			check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 		}
 	}
 	if phase == betweenIt {
-		time.Sleep(f.within)
+		pause(f.within)
 		happen()
 		return
 	}
@@ -154,7 +156,7 @@ func (c *chaosRank) leave(comm *planner.Comm, err error) error {
 	switch c.own.IntN(3) {
 	case 0:
 	case 1:
-		time.Sleep(time.Duration(c.own.IntN(200)) * time.Millisecond)
+		pause(time.Duration(c.own.IntN(200)) * time.Millisecond)
 	case 2:
 		if again := planner.BarrierNow(context.Background(), comm); !errors.Is(again, planner.ErrBroken) {
 			return fmt.Errorf("the call after %w is no better than: %w", err, again)

@@ -43,6 +43,7 @@ const chaosDeadline = 4 * time.Minute
 // TestChaos kills and stops ranks of jobs of random collectives. Every job must end, with right results or with errors
 // that name the dead, and leave nothing behind.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	cases, first := chaosDefault, uint64(chaosDefaultSeed)
 	if testing.Short() {
 		cases = chaosDefault / 4
@@ -189,7 +190,10 @@ func playCase(t *testing.T, c chaosCase) *outcome {
 	case <-time.After(chaosDeadline):
 		o.fault(isHang, "not over after %v", chaosDeadline)
 		_ = cmd.Process.Signal(syscall.SIGQUIT) // for the ranks' stacks
-		time.Sleep(3 * time.Second)
+		select {
+		case <-ended:
+		case <-time.After(3 * time.Second):
+		}
 		_ = cmd.Process.Kill() // it may have ended
 		<-ended
 	}
@@ -227,7 +231,7 @@ func (o *outcome) fulfil(mark string, ended <-chan struct{}) {
 				return // the case was over before
 			}
 			if f.stop > 0 {
-				time.Sleep(f.stop)
+				pause(f.stop)
 			}
 			last := syscall.SIGCONT
 			if f.kill {
@@ -243,12 +247,16 @@ func (o *outcome) fulfil(mark string, ended <-chan struct{}) {
 // when there is nothing left to do.
 func (o *outcome) await(f *fate, mark string, ended <-chan struct{}) (pid int) {
 	said := regexp.MustCompile(fmt.Sprintf(`(?m)^\[%d\] %s (\d+)$`, f.rank, sayStop))
-	for ; ; time.Sleep(time.Millisecond) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		defer cancel()
 		select {
 		case <-ended:
-			return 0
-		default:
+		case <-ctx.Done():
 		}
+	}()
+	if !poll(ctx, func() bool {
 		switch {
 		case f.phase == atStart && pid == 0:
 			// Who is to be killed is stopped first too: it could be well and gone before the kill reaches it.
@@ -259,10 +267,14 @@ func (o *outcome) await(f *fate, mark string, ended <-chan struct{}) (pid int) {
 			if m := said.FindStringSubmatch(o.out.String()); m != nil {
 				pid, _ = strconv.Atoi(m[1])
 			}
-		case stopped(pid):
-			return pid
+		default:
+			return stopped(pid)
 		}
+		return false
+	}) {
+		return 0
 	}
+	return pid
 }
 
 // processOf finds a rank of a job.
@@ -391,13 +403,10 @@ func isDoors(name string) bool { return name == door.Folder("") }
 // leftovers looks for processes and files. Shared memory has no names in the file system: it ends with the processes. The
 // doors' folder is removed by the last rank or the agent.
 func (o *outcome) leftovers(mark, dir string) {
-	for end := time.Now().Add(time.Minute); len(processes(mark)) > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			o.fault(isLeftover, "processes %v", processes(mark))
-			for _, pid := range processes(mark) {
-				_ = syscall.Kill(pid, syscall.SIGKILL) // may have ended
-			}
-			break
+	if !poll(context.Background(), func() bool { return len(processes(mark)) == 0 }) {
+		o.fault(isLeftover, "processes %v", processes(mark))
+		for _, pid := range processes(mark) {
+			_ = syscall.Kill(pid, syscall.SIGKILL) // may have ended
 		}
 	}
 	doors, _ := filepath.Glob(filepath.Join(dir, "doors", "*"))

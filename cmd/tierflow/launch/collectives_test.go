@@ -201,12 +201,11 @@ func victim(args []string) {
 		check(fmt.Errorf("rank %d: %w", c.Rank(), err))
 	}
 	again := col.Run(ctx)
-	if !errors.Is(again, planner.ErrBroken) || time.Since(seen) > time.Minute {
-		check(fmt.Errorf("the next call took %v: %w", time.Since(seen), again))
+	if !errors.Is(again, planner.ErrBroken) {
+		check(fmt.Errorf("the next call: %w", again))
 	}
-	began := time.Now()
 	_ = c.Close() // a neighbour in the control tree may be gone
-	fmt.Printf("rank %d blames %d at %d, closed in %v\n", c.Rank(), peer.Rank, seen.UnixNano(), time.Since(began) < time.Minute)
+	fmt.Printf("rank %d blames %d at %d, has closed\n", c.Rank(), peer.Rank, seen.UnixNano())
 }
 
 // makeLong prepares a collective that takes some time: an alltoallv of blocks that differ if
@@ -233,11 +232,11 @@ func lazy([]string) {
 	check(err)
 	check(planner.BarrierNow(ctx, c))
 	before := cpuTime()
-	time.Sleep(time.Second)
+	pause(time.Second)
 	idle := cpuTime() - before
 	check(planner.BarrierNow(ctx, c))
 	if c.Rank() == c.Size()-1 {
-		time.Sleep(time.Second)
+		pause(time.Second)
 	}
 	before = cpuTime()
 	check(planner.BarrierNow(ctx, c))
@@ -262,6 +261,8 @@ func busy(args []string) {
 	buf := make([]int32, 1000)
 	col, err := planner.Allreduce(c, buf, buf, tasks.Max)
 	check(err)
+	check(col.Run(ctx))
+	fmt.Println("is busy")
 	began := time.Now()
 	for range n {
 		check(col.Run(ctx))
@@ -307,9 +308,6 @@ func TestCollectivesOversubscribed(t *testing.T) {
 	if got := count(r.stdout.String(), " each"); got != 8 {
 		t.Errorf("%d ranks ended:\n%s", got, r.stdout.String())
 	}
-	if r.took > 5*time.Minute {
-		t.Errorf("took %v", r.took)
-	}
 	t.Log(strings.SplitN(r.stdout.String(), "\n", 2)[0])
 }
 
@@ -338,7 +336,7 @@ func TestCollectivesIdle(t *testing.T) {
 
 // byHand starts a rank program once for each environment, without a launcher, and
 // returns what they print when all have ended.
-func byHand(t *testing.T, environments [][]string, program ...string) (out string, errs []error) {
+func byHand(t testing.TB, environments [][]string, program ...string) (out string, errs []error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), forever)
 	defer cancel()
@@ -364,7 +362,7 @@ func byHand(t *testing.T, environments [][]string, program ...string) (out strin
 
 // freePort is one that nobody listens on for now. It is below the ports that the kernel
 // gives to others meanwhile.
-func freePort(t *testing.T) string {
+func freePort(t testing.TB) string {
 	t.Helper()
 	for range 100 {
 		port := strconv.Itoa(20_000 + rand.IntN(10_000))
@@ -378,7 +376,7 @@ func freePort(t *testing.T) string {
 }
 
 // tierflowVariables is the environment of each of n ranks, perNode on each node.
-func tierflowVariables(t *testing.T, n, perNode int) (environments [][]string) {
+func tierflowVariables(t testing.TB, n, perNode int) (environments [][]string) {
 	at := "127.0.0.1:" + freePort(t)
 	for r := range n {
 		environments = append(environments, []string{
@@ -429,27 +427,42 @@ func TestCollectivesBesideTorch(t *testing.T) {
 	}
 }
 
-// A rank that is killed is named by all others within a second.
+// A rank that is killed is named by all others.
 func TestCollectivesKilledRank(t *testing.T) {
 	for _, perNode := range []int{4, 2, 1} {
 		for _, victim := range []int{3, 0} {
 			t.Run(fmt.Sprintf("%d of %d per node", victim, perNode), func(t *testing.T) {
 				coll := []string{"allreduce", "alltoallv"}[(perNode/2+victim)%2] // both on one node and on several
 				out, errs := byHand(t, tierflowVariables(t, 4, perNode), "victim", strconv.Itoa(victim), coll)
-				dead := regexp.MustCompile(`dies at (\d+)`).FindStringSubmatch(out)
-				blames := regexp.MustCompile(fmt.Sprintf(`rank \d blames %d at (\d+), closed in true`, victim)).FindAllStringSubmatch(out, -1)
-				if dead == nil || len(blames) != 3 || errs[victim] == nil {
-					t.Fatalf("%v\n%s", errs, out)
-				}
-				at, _ := strconv.ParseInt(dead[1], 10, 64)
-				for _, b := range blames {
-					seen, _ := strconv.ParseInt(b[1], 10, 64)
-					if took := time.Duration(seen - at); took > time.Minute {
-						t.Errorf("known after %v", took)
-					}
+				if blames := count(out, fmt.Sprintf(`rank \d blames %d at .*, has closed`, victim)); count(out, "dies") != 1 || blames != 3 || errs[victim] == nil {
+					t.Errorf("%v\n%s", errs, out)
 				}
 			})
 		}
+	}
+}
+
+// BenchmarkKilledRank reports after how long the others know of a rank that is killed.
+func BenchmarkKilledRank(b *testing.B) {
+	for _, perNode := range []int{4, 1} {
+		b.Run(fmt.Sprint(perNode, " a node"), func(b *testing.B) {
+			var after []float64 // ms
+			for b.Loop() {
+				out, errs := byHand(b, tierflowVariables(b, 4, perNode), "victim", "3", "allreduce")
+				dead := regexp.MustCompile(`dies at (\d+)`).FindStringSubmatch(out)
+				if dead == nil {
+					b.Fatalf("%v\n%s", errs, out)
+				}
+				at, _ := strconv.ParseInt(dead[1], 10, 64)
+				for _, m := range regexp.MustCompile(`blames 3 at (\d+)`).FindAllStringSubmatch(out, -1) {
+					seen, _ := strconv.ParseInt(m[1], 10, 64)
+					after = append(after, float64(seen-at)/1e6)
+				}
+			}
+			slices.Sort(after)
+			b.ReportMetric(after[len(after)/2], "p50-ms")
+			b.ReportMetric(after[len(after)*99/100], "p99-ms")
+		})
 	}
 }
 
@@ -458,13 +471,12 @@ func TestCollectivesKilledLauncher(t *testing.T) {
 	before := sharedFiles(t)
 	mark := marked(t)
 	cmd, out := startLauncher(t, Options{Ranks: 4, Program: append(rankLine(t, "busy"), "100000000", mark)})
-	wantProcesses(t, mark, 4, 5*time.Second)
-	time.Sleep(300 * time.Millisecond) // in the middle of it
+	out.awaitLong(t, 4, "is busy")
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	wantProcesses(t, mark, 0, 5*time.Second)
+	wantProcesses(t, mark, 0)
 	if after := sharedFiles(t); after != before {
 		t.Errorf("%d files of shared memory before, %d after\n%s", before, after, out.String())
 	}

@@ -99,16 +99,11 @@ func drawFault(f fault, seed uint64) faultCase {
 // strikesLast reports whether a rank is stopped after its last call: only Close needs it.
 func (c *faultCase) strikesLast() bool { return c.want == verdict.Stopped && c.seed%4 == 3 }
 
-// isFull reports whether tests play whole tables, with the settings that jobs have.
+// isFull reports whether tests play whole tables.
 func isFull() bool { return os.Getenv("TIERFLOW_TEST_SEEDS") != "" }
 
-// stallAfter is Options.StallAfter of the ranks.
-func stallAfter() time.Duration {
-	if isFull() {
-		return 10 * time.Second
-	}
-	return time.Second
-}
+// stallAfter is Options.StallAfter of the ranks, as it comes.
+const stallAfter = 10 * time.Second
 
 // blamed are the ranks that are to be found.
 func (c *faultCase) blamed() (all []int) {
@@ -148,17 +143,13 @@ func faulty(args []string) {
 		c.becomeBound(args)
 	}
 	ctx := context.Background()
-	o := &planner.Options{StallAfter: stallAfter()}
-	if isFull() {
-		o = nil // as it comes
-	}
-	comm, err := planner.Join(ctx, o)
+	comm, err := planner.Join(ctx, nil)
 	check(err)
 	own := rand.New(rand.NewPCG(seed, uint64(2+comm.Rank())))
 	if c.cluster || c.want == verdict.SlowRank {
 		c.goOn(ctx, comm)
 	}
-	if c.want == 0 && isFull() {
+	if c.want == 0 {
 		c.calls = 200
 	}
 	for i := range c.calls {
@@ -194,10 +185,6 @@ func (c *faultCase) compute(own *rand.Rand, me, i int) {
 	work := time.Duration(own.IntN(3000)) * time.Microsecond
 	switch mine := c.want == 0 && me == c.victim; {
 	case !mine:
-	case !isFull():
-		if i == c.at {
-			work = stallAfter() / 2
-		}
 	case c.seed%5 == 0:
 		work = 30 * time.Millisecond
 	case c.seed%5 == 1 && i == 5*c.at:
@@ -209,15 +196,15 @@ func (c *faultCase) compute(own *rand.Rand, me, i int) {
 	case c.seed%5 == 4 && i == 0:
 		startLoops(2)
 	}
-	if c.want == 0 && isFull() && work > 3*time.Millisecond {
+	if c.want == 0 && work > 3*time.Millisecond {
 		for end := time.Now().Add(work); time.Now().Before(end); { // nobody waits for it
 		}
 		return
 	}
-	if c.want == 0 && isFull() {
+	if c.want == 0 {
 		work *= 20 // so that the job lasts
 	}
-	time.Sleep(work)
+	pause(work)
 }
 
 // collectGarbage fills a heap of 1 GiB with objects that point to each other, and collects it.
@@ -256,7 +243,7 @@ func (c *faultCase) goOn(ctx context.Context, comm *planner.Comm) {
 		case c.bursts:
 			count = 16 << 10
 			if comm.Rank() == c.sleeper {
-				time.Sleep(10 * time.Millisecond)
+				pause(10 * time.Millisecond)
 			}
 		case c.cluster:
 			count = 100_000 + 50_000*(i%5)
@@ -338,16 +325,16 @@ func (c *faultCase) strike(ctx context.Context, comm *planner.Comm) bool {
 		check(syscall.Kill(os.Getpid(), syscall.SIGKILL))
 	case "stopped":
 		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
-		time.Sleep(time.Millisecond) // the signal may come to another thread
+		pause(forever) // the signal may come to another thread
 	case "loops":
-		for n := 1; n != 0; n += 2 { // until the job is ended
-			time.Sleep(time.Microsecond)
+		for { // until the job is ended
+			pause(time.Microsecond)
 		}
 	case "loops in an operation":
 		one := []int32{1}
 		return planner.ReduceNow(ctx, comm, one, one, tasks.UserOp("endless", true, func(a, b int32) int32 {
 			for comm.Rank() == c.victim {
-				time.Sleep(time.Millisecond)
+				pause(time.Millisecond)
 			}
 			return a + b
 		}), c.victim) == nil

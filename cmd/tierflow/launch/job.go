@@ -47,6 +47,8 @@ type job struct {
 	signalled  syscall.Signal // the last one forwarded that ends programs; 0: none
 	asked      bool           // the ranks, about their calls
 	lobby      lobby
+
+	after func(time.Duration) <-chan time.Time // the clock of Options.Timeout and of the ranks' answers
 }
 
 func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
@@ -58,6 +60,7 @@ func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
 		out:    &printer{stamped: opts.Timestamps, dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}},
 		input:  supply{from: stdin, to: map[*conn][]int{}, owed: map[int]int{}},
 		events: make(chan event), endings: map[int]*ending{},
+		after: time.After,
 	}
 }
 
@@ -119,9 +122,7 @@ func (j *job) loop(ctx context.Context) {
 	defer agents.Stop()
 	var timeout <-chan time.Time
 	if j.opts.Timeout > 0 {
-		timer := time.NewTimer(j.opts.Timeout)
-		defer timer.Stop()
-		timeout = timer.C
+		timeout = j.after(j.opts.Timeout)
 	}
 	done := ctx.Done()
 	defer j.input.stop()

@@ -33,10 +33,8 @@ func guest(args []string) {
 	}
 	l.Entered()
 	waitFor := func(true func() bool) {
-		for end := time.Now().Add(forever); !true(); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				check(errors.New("nothing happened"))
-			}
+		if !poll(context.Background(), true) {
+			check(errors.New("nothing happened"))
 		}
 	}
 	waitFor(func() bool { return l.Waiting() != nil }) // the launcher has heard that somebody is in

@@ -88,7 +88,6 @@ type result struct {
 	status         int
 	err            error
 	stdout, stderr bytes.Buffer
-	took           time.Duration
 }
 
 // run runs a job here, checks what holds for every job, and that no goroutine is left.
@@ -100,17 +99,15 @@ func run(t *testing.T, opts Options) *result {
 func runContext(t *testing.T, ctx context.Context, opts Options) *result {
 	t.Helper()
 	if opts.Timeout == 0 {
-		opts.Timeout = 2 * time.Minute
+		opts.Timeout = forever
 	}
 	before := runtime.NumGoroutine()
 	r := &result{}
-	began := time.Now()
 	r.status, r.err = Run(ctx, opts, strings.NewReader(""), &r.stdout, &r.stderr)
-	r.took = time.Since(began)
 	if (r.status == 0) != (r.err == nil) {
 		t.Errorf("status %d with error %v", r.status, r.err)
 	}
-	eventually(t, forever, func() error {
+	eventually(t, func() error {
 		if now := runtime.NumGoroutine(); now > before+1 { // os/signal keeps one
 			stacks := make([]byte, 1<<16)
 			return fmt.Errorf("%d goroutines before, %d after:\n%s", before, now, stacks[:runtime.Stack(stacks, true)])
@@ -134,21 +131,28 @@ func (r *result) want(t *testing.T, status int, parts ...string) {
 }
 
 // eventually polls check until it returns nil.
-func eventually(t *testing.T, within time.Duration, check func() error) {
+func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(within)
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("after %v: %v", within, err)
-			return
-		}
-		time.Sleep(5 * time.Millisecond)
+	var err error
+	if !poll(t.Context(), func() bool { err = check(); return err == nil }) {
+		t.Errorf("after %v: %v", forever, err)
 	}
 }
+
+// poll looks until something is so that tells nobody when it becomes so: what other processes do. It is false if that takes for
+// ever, or ctx ends.
+func poll(ctx context.Context, so func() bool) bool {
+	for end := time.Now().Add(forever); !so(); pause(5 * time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// pause is time that passes in a scenario of a test: how late a rank is, or how long a cable is out. No test passes because
+// of how long one is.
+func pause(d time.Duration) { time.Sleep(d) }
 
 // marked returns a word for command lines that no other process has.
 func marked(t *testing.T) string {
@@ -173,9 +177,9 @@ func processes(mark string) (pids []int) {
 }
 
 // wantProcesses waits until n processes carry mark.
-func wantProcesses(t *testing.T, mark string, n int, within time.Duration) {
+func wantProcesses(t *testing.T, mark string, n int) {
 	t.Helper()
-	eventually(t, within, func() error {
+	eventually(t, func() error {
 		if pids := processes(mark); len(pids) != n {
 			return fmt.Errorf("processes %v, want %d", pids, n)
 		}
@@ -206,7 +210,7 @@ func wantStatus(t *testing.T, cmd *exec.Cmd, out *buffer, want int) {
 
 // launcherCommand returns the command of a launcher as a process of its own. The words before are a command that
 // starts it; none: it starts by itself.
-func launcherCommand(ctx context.Context, t *testing.T, opts Options, out *buffer, before ...string) *exec.Cmd {
+func launcherCommand(ctx context.Context, t testing.TB, opts Options, out *buffer, before ...string) *exec.Cmd {
 	asJSON, err := json.Marshal(opts)
 	check(err)
 	words := append(before, self(t), "launcher")

@@ -8,8 +8,10 @@ import (
 	"log"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -132,21 +134,34 @@ func TestFirstFailureIsNamed(t *testing.T) {
 func TestOriginIsHeard(t *testing.T) {
 	defer func(usual time.Duration) { newsGrace = usual }(newsGrace)
 	newsGrace = forever
-	r := run(t, Options{Ranks: 4, Program: rankLine(t, "blaming")})
+	r := run(t, Options{Ranks: 4, Program: rankLine(t, "blaming", t.TempDir())})
 	r.want(t, 5, "rank 1 on localhost: exit status 5; its last lines:\n  boom")
 }
 
 // blaming ends as rank 2 because of rank 0, as rank 0 because of rank 1, and as rank 1 by itself, one
-// after the other. Rank 3 goes on.
-func blaming([]string) {
-	after := map[int]time.Duration{2: 0, 0: 50 * time.Millisecond, 1: 100 * time.Millisecond, 3: forever}
-	time.Sleep(after[rank()])
+// after the other: each leaves its process id in the folder args[0]. Rank 3 goes on.
+func blaming(args []string) {
+	before := map[int]int{0: 2, 1: 0} // whose end a rank awaits
+	if other, waits := before[rank()]; waits {
+		poll(context.Background(), func() bool { return isGone(filepath.Join(args[0], strconv.Itoa(other))) })
+	}
+	if rank() == 3 {
+		pause(forever)
+	}
+	check(os.WriteFile(filepath.Join(args[0], strconv.Itoa(rank())), []byte(strconv.Itoa(os.Getpid())), 0o600))
 	if because, has := map[int]levels.Rank{2: 0, 0: 1}[rank()]; has {
 		launcher.Blamer(launcher.NewVars(os.Getenv))(because, "was lost")
 		os.Exit(1)
 	}
 	fmt.Println("boom")
 	os.Exit(5)
+}
+
+// isGone reports whether a process has left its id in a file, and has ended since.
+func isGone(file string) bool {
+	text, err := os.ReadFile(file)
+	pid, wrong := strconv.Atoi(string(text))
+	return err == nil && wrong == nil && errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 }
 
 // isTold reports whether what ranks have printed tells of rank 1's end, and blames nobody

@@ -30,7 +30,7 @@ func islander(args []string) {
 	comm, err := planner.Join(ctx, nil)
 	check(err)
 	me := comm.Rank()
-	for said, lost := false, false; ; {
+	for said, lost, round := false, false, 1; ; round++ {
 		ranks := []int64{1 << me, 0} // and whether it ends
 		if _, missing := os.Stat(args[0]); missing == nil {
 			ranks[1] = 1
@@ -52,7 +52,10 @@ func islander(args []string) {
 			fmt.Printf("rank %d has begun\n", me)
 		}
 		said = true
-		time.Sleep(10 * time.Millisecond)
+		if round%50 == 0 {
+			fmt.Println("another 50 sums")
+		}
+		pause(10 * time.Millisecond)
 	}
 	if errors.Is(err, planner.ErrMinority) || errors.Is(err, planner.ErrExcluded) {
 		fmt.Printf("rank %d stands still: %v\n", me, err)
@@ -99,6 +102,7 @@ type partition struct {
 // When the network parts, at most one side goes on, and the others learn that they must not: none of them ever goes on, also
 // when the network heals later.
 func TestPartition(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("a minority waits for half a minute")
 	}
@@ -129,7 +133,7 @@ func (p *partition) play(t *testing.T, name string) {
 	cmd, out := c.start(t, Options{Hosts: strings.Join(hosts, ","), Min: 1, Program: rankLine(t, "islander", end), Timeout: forever})
 	said := func(what string, n int) {
 		t.Helper()
-		eventually(t, forever, func() error {
+		eventually(t, func() error {
 			if got := count(out.String(), what); got < n {
 				return fmt.Errorf("%d of %d ranks said %q:\n%s", got, n, what, out.String())
 			}

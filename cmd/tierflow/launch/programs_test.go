@@ -4,6 +4,8 @@ package launch
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -25,8 +27,9 @@ const forever = 3 * time.Minute
 var rankPrograms = map[string]func(args []string){
 	"env":        printEnv,
 	"fail":       fail,
-	"sleep":      func([]string) { time.Sleep(forever) },
+	"sleep":      func([]string) { pause(forever) },
 	"stubborn":   stubborn,
+	"deaf":       deaf,
 	"parent":     parent,
 	"fork":       fork,
 	"suicide":    suicide,
@@ -74,12 +77,21 @@ func printEnv([]string) {
 	fmt.Printf("%s stdin=%d dir=%s\n", strings.ReplaceAll(strings.Join(vars, " "), envPrefix, ""), len(in), dir)
 }
 
-// fail exits as rank args[0] with status args[1] after 12 lines; other ranks ignore SIGTERM.
+// fail exits as rank args[0] with status args[1] after 12 lines, once other ranks ignore SIGTERM: each has made a file in the
+// folder args[2] then.
 func fail(args []string) {
 	if strconv.Itoa(rank()) != args[0] {
+		ignoreEndings()
+		check(os.WriteFile(filepath.Join(args[2], strconv.Itoa(rank())), nil, 0o600))
 		stubborn(nil)
 	}
-	time.Sleep(50 * time.Millisecond)
+	size, err := strconv.Atoi(os.Getenv(envSize))
+	check(err)
+	poll(context.Background(), func() bool {
+		files, err := os.ReadDir(args[2])
+		check(err)
+		return len(files) == size-1
+	})
 	for i := range 12 {
 		fmt.Fprintf(os.Stderr, "line %d\n", i)
 	}
@@ -88,16 +100,29 @@ func fail(args []string) {
 	os.Exit(status)
 }
 
+func ignoreEndings() { signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP) }
+
 func stubborn([]string) {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	ignoreEndings()
 	fmt.Println("stubborn")
-	time.Sleep(forever)
+	pause(forever)
+}
+
+// deaf goes on after an interrupt, and says so.
+func deaf([]string) {
+	interrupts := make(chan os.Signal, 1)
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(interrupts, syscall.SIGINT)
+	fmt.Println("deaf")
+	<-interrupts
+	fmt.Println("goes on")
+	pause(forever)
 }
 
 // parent starts a child with its marks and waits for ever.
 func parent(args []string) {
 	fork(args)
-	time.Sleep(forever)
+	pause(forever)
 }
 
 // fork starts a child that ignores SIGTERM and has this rank's output open, and leaves it.
@@ -119,19 +144,15 @@ func suicide([]string) {
 	if rank() == 1 {
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	}
-	time.Sleep(forever)
+	pause(forever)
 }
 
 // bereft exits as rank 0 before rank 1, which it would have lost, is seen to die.
 // They meet at a file.
 func bereft(args []string) {
 	if rank() == 0 {
-		for {
-			if _, err := os.Stat(args[0]); err == nil {
-				os.Exit(1)
-			}
-			time.Sleep(time.Millisecond)
-		}
+		poll(context.Background(), func() bool { _, err := os.Stat(args[0]); return err == nil })
+		os.Exit(1)
 	}
 	terminated := make(chan os.Signal, 1)
 	signal.Notify(terminated, syscall.SIGTERM)
@@ -146,7 +167,7 @@ func chatty([]string) {
 	}
 }
 
-// signals prints the signals it gets, and ends with the first SIGTERM.
+// signals prints the signals it gets, and ends with the first SIGTERM; args: whatever marks the process.
 func signals([]string) {
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM)
@@ -193,9 +214,14 @@ func late([]string) {
 	if rank() == 0 {
 		return
 	}
-	time.Sleep(300 * time.Millisecond)
-	if c, err := net.Dial("tcp", os.Getenv(envRendezvous)); err == nil {
-		check(fmt.Errorf("connected to %v", c.RemoteAddr()))
+	if !poll(context.Background(), func() bool {
+		c, err := net.Dial("tcp", os.Getenv(envRendezvous))
+		if err == nil {
+			_ = c.Close()
+		}
+		return err != nil
+	}) {
+		check(errors.New("somebody answers at the address of a rank that has ended"))
 	}
 }
 

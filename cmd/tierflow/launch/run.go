@@ -28,32 +28,41 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 	if err := checkSystem(); err != nil {
 		return statusLauncher, err
 	}
-	opts, err = opts.withDefaults()
-	if err != nil {
-		return statusLauncher, err
-	}
-	nodes, err := opts.hosts(stdin)
-	if err != nil {
-		return statusLauncher, err
-	}
-	placed, err := place(nodes, opts.Ranks, opts.Map, opts.Oversubscribe)
-	if err != nil {
-		return statusLauncher, err
-	}
 	began := time.Now()
-	if opts.DumpDir != "" {
-		if err := door.DropEnding(opts.DumpDir); err != nil {
-			return statusLauncher, fmt.Errorf("the folder for dumps: %w", err)
-		}
+	j, err := prepare(opts, stdin, stdout, stderr)
+	if err != nil {
+		return statusLauncher, err
 	}
-	j := newJob(opts, stdin, stdout, stderr)
-	j.dialAll(nodes, placed)
 	j.loop(ctx)
 	exitStatus, err = j.result()
-	if f := findDeath(err); f != nil && opts.DumpDir != "" {
-		if wrong := door.KeepEnding(opts.DumpDir, began, f); wrong != nil {
+	if f := findDeath(err); f != nil && j.opts.DumpDir != "" {
+		if wrong := door.KeepEnding(j.opts.DumpDir, began, f); wrong != nil {
 			fmt.Fprintf(stderr, "tierflow: no snapshot could be kept: %v\n", wrong)
 		}
 	}
 	return exitStatus, err
+}
+
+// prepare makes the job, with an agent started for every node that has ranks.
+func prepare(opts Options, stdin io.Reader, stdout, stderr io.Writer) (*job, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	nodes, err := opts.hosts(stdin)
+	if err != nil {
+		return nil, err
+	}
+	placed, err := place(nodes, opts.Ranks, opts.Map, opts.Oversubscribe)
+	if err != nil {
+		return nil, err
+	}
+	if opts.DumpDir != "" {
+		if err := door.DropEnding(opts.DumpDir); err != nil {
+			return nil, fmt.Errorf("the folder for dumps: %w", err)
+		}
+	}
+	j := newJob(opts, stdin, stdout, stderr)
+	j.dialAll(nodes, placed)
+	return j, nil
 }

@@ -99,7 +99,7 @@ func TestSecretIsOnNoCommandLine(t *testing.T) {
 // TestFirstFailure: the other ranks ignore SIGTERM and still are gone soon.
 func TestFirstFailure(t *testing.T) {
 	mark := marked(t)
-	r := run(t, Options{Hosts: "a:2,b:2", Launcher: launcherLocal, Program: rankLine(t, "fail", "2", "7", mark)})
+	r := run(t, Options{Hosts: "a:2,b:2", Launcher: launcherLocal, Program: rankLine(t, "fail", "2", "7", t.TempDir(), mark)})
 	r.want(t, 7, "rank 2 on b: exit status 7; its last lines:\n  line 2\n", "  line 11")
 	var failed *RankError
 	if !errors.As(r.err, &failed) || failed.Rank != 2 || failed.Status != 7 || len(failed.Tail) != tailLines {
@@ -108,18 +108,14 @@ func TestFirstFailure(t *testing.T) {
 	if !strings.Contains(r.stderr.String(), "[2] line 0\n") {
 		t.Errorf("stderr lacks the first line: %q", r.stderr.String())
 	}
-	if r.took > 2*time.Minute {
-		t.Errorf("took %v", r.took)
+	if left := processes(mark); len(left) > 0 {
+		t.Errorf("processes %v outlive the job", left)
 	}
-	wantProcesses(t, mark, 0, 0)
 }
 
 func TestKilledRank(t *testing.T) {
 	r := run(t, Options{Ranks: 3, Program: rankLine(t, "suicide")})
 	r.want(t, 137, "rank 1 on localhost: ended by signal: killed (status 137)")
-	if r.took > 2*time.Minute {
-		t.Errorf("ranks that obey SIGTERM took %v", r.took)
-	}
 }
 
 // TestKilledRankExplains: a rank is killed and so causes another's exit, but the news of it comes second.
@@ -199,9 +195,6 @@ func TestAgentErrors(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := run(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: test.agent, AgentTimeout: 200 * time.Millisecond, Program: []string{"true"}})
 			r.want(t, statusLauncher, test.wants...)
-			if r.took > 2*time.Minute {
-				t.Errorf("took %v", r.took)
-			}
 		})
 	}
 }
@@ -291,11 +284,11 @@ func TestLeftovers(t *testing.T) {
 	mark := marked(t)
 	r := run(t, Options{Ranks: 2, Program: rankLine(t, "fork", mark)})
 	r.want(t, 0)
-	wantProcesses(t, mark, 0, time.Second)
+	wantProcesses(t, mark, 0)
 	r = run(t, Options{Ranks: 1, Program: rankLine(t, "daemon", mark)})
 	r.want(t, 0)
-	if r.took > 2*time.Minute {
-		t.Errorf("waited %v for a daemon", r.took)
+	if len(processes(mark)) != 1 {
+		t.Error("the job waited for a daemon")
 	}
 	for _, pid := range processes(mark) {
 		kill(t, pid)
@@ -320,10 +313,10 @@ func TestKilledAgent(t *testing.T) {
 			r.status, r.err = Run(t.Context(), opts, nil, &r.stdout, &r.stderr)
 			ended <- r
 		}()
-		wantProcesses(t, mark, test.processes, 5*time.Second)
+		wantProcesses(t, mark, test.processes)
 		kill(t, parentOf(t, processes(mark)[0]))
 		(<-ended).want(t, statusLauncher, "the agent ended early: signal: killed")
-		wantProcesses(t, mark, 0, time.Second)
+		wantProcesses(t, mark, 0)
 	}
 }
 

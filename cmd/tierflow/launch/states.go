@@ -44,9 +44,9 @@ func (j *job) endInTime() <-chan time.Time {
 		j.asked = true
 		j.sendAll(frame{Signal: stateSignal})
 		if j.opts.TraceEvery > 0 {
-			return time.After(traceGrace)
+			return j.after(traceGrace)
 		}
-		return time.After(stateGrace)
+		return j.after(stateGrace)
 	}
 	j.fail(statusTimeout, errors.New("the job was ended after "+j.opts.Timeout.String()+": "+j.progressText()))
 	return nil

@@ -5,13 +5,17 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/planner"
 )
@@ -50,13 +54,19 @@ func circle([]string) {
 	check(err)
 }
 
-// tardy lets rank 2 come late, and all print what they hear.
-func tardy([]string) {
+// tardy lets rank 2 come when the others have given it up, and all print what they hear. The others leave a file in the folder
+// args[0] then.
+func tardy(args []string) {
 	comm := enterJob()
 	if comm.Rank() == 2 {
-		time.Sleep(3 * time.Second)
+		poll(context.Background(), func() bool {
+			files, err := os.ReadDir(args[0])
+			check(err)
+			return len(files) == comm.Size()-1
+		})
 	}
 	fmt.Printf("heard %v\n", planner.BarrierNow(context.Background(), comm))
+	check(os.WriteFile(filepath.Join(args[0], fmt.Sprint(comm.Rank())), nil, 0o600))
 	check(comm.Close())
 }
 
@@ -67,7 +77,7 @@ func notified([]string) {
 	signal.Notify(quits, syscall.SIGQUIT)
 	fmt.Println("handles")
 	<-quits
-	time.Sleep(time.Second) // a default action would end it
+	<-quits // which would have ended a program without a handler
 	fmt.Println("has handled")
 	os.Exit(7)
 }
@@ -92,9 +102,33 @@ func says(t *testing.T, text string, patterns ...string) {
 // When its time is over a job says for each rank what it is in and where it stands.
 func TestTimeoutSaysWhoWasWhere(t *testing.T) {
 	needsProcesses(t)
-	r := run(t, Options{Ranks: 4, Oversubscribe: true, Timeout: 4 * time.Second, Program: rankLine(t, "spin")})
-	r.want(t, statusTimeout, "ended after 4s: ranks 0-3 of 4 were running")
-	text := r.stderr.String()
+	doors := makeDoors(t)
+	out, r := &buffer{}, &result{}
+	j, err := prepare(Options{Ranks: 4, Oversubscribe: true, Timeout: time.Hour, Program: rankLine(t, "spin")}, nil, out, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, answered := make(chan time.Time), make(chan time.Time)
+	j.after = func(d time.Duration) <-chan time.Time {
+		if d == time.Hour {
+			return over
+		}
+		return answered
+	}
+	var scripted sync.WaitGroup
+	scripted.Go(func() {
+		awaitStanding(t, doors, 0, 1, 3)
+		over <- time.Now()
+		for rank := range 4 {
+			out.awaitLong(t, 1, fmt.Sprintf("rank %d: in", rank))
+		}
+		answered <- time.Now()
+	})
+	j.loop(t.Context())
+	scripted.Wait()
+	r.status, r.err = j.result()
+	r.want(t, statusTimeout, "ended after 1h0m0s: ranks 0-3 of 4 were running")
+	text := out.String()
 	says(t, text, `rank 2: in no call after barrier #\d+, at most \d\.\d s ago, at launch\.spin states_linux_test\.go:\d+( \([a-z ]+\))?$`)
 	for _, rank := range []int{0, 1, 3} {
 		says(t, text, fmt.Sprintf(`rank %d: in barrier #\d+, for \d\.\d s, at launch\.spin states_linux_test\.go:\d+( \([a-z ]+\))?$`, rank))
@@ -108,9 +142,9 @@ func TestTimeoutSaysWhoWasWhere(t *testing.T) {
 // then Go ends it as always.
 func TestQuitSaysWhoWasWhere(t *testing.T) {
 	needsProcesses(t)
+	doors := makeDoors(t)
 	cmd, out := startLauncher(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "circle")})
-	out.awaitLong(t, 4, "joined")
-	time.Sleep(500 * time.Millisecond) // they wait
+	awaitStanding(t, doors, 0, 1, 2, 3)
 	cmd.Process.Signal(syscall.SIGQUIT)
 	wantStatus(t, cmd, out, 2) // as Go has it
 	// The launcher ends the job with the first rank: at least that one has said all.
@@ -131,16 +165,16 @@ func TestQuitIsLeftToTheProgram(t *testing.T) {
 func TestProcessesNameTheLate(t *testing.T) {
 	needsProcesses(t)
 	t.Setenv(planner.CallTimeoutVariable, "700ms")
-	launches := 2
+	launches := 1
 	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
 		launches = 20
 	}
 	for range launches {
-		r := run(t, Options{Ranks: 4, Oversubscribe: true, Env: os.Environ(), Program: rankLine(t, "tardy")})
+		r := run(t, Options{Ranks: 4, Oversubscribe: true, Env: os.Environ(), Program: rankLine(t, "tardy", t.TempDir())})
 		r.want(t, 0)
 		text := r.stdout.String()
 		says(t, text, `\[2\] heard start barrier: communicator is broken: barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0,`)
-		named := regexp.MustCompile(`heard .*barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0, at most \d\.\d s ago, at launch\.tardy states_linux_test\.go:\d+( \([a-z ]+\))?: the limit of 700ms`)
+		named := regexp.MustCompile(`heard .*barrier: rank 2 has not come( for 0\.\d s)?, it is in no call after barrier #0, at most \d\.\d s ago, at launch\.\w+ \w+_test\.go:\d+( \([a-z ]+\))?: the limit of 700ms`)
 		if n := len(named.FindAllString(text, -1)); n != 4 {
 			t.Errorf("%d of 4 ranks name rank 2 in\n%s", n, text)
 		}
@@ -156,9 +190,12 @@ func TestProcessesReportDeadlock(t *testing.T) {
 	needsProcesses(t)
 	dir := t.TempDir()
 	t.Setenv(planner.RecorderVariable, dir+"/job.%r")
-	r := run(t, Options{Ranks: 4, Oversubscribe: true, Timeout: 4 * time.Second, Env: os.Environ(), Program: rankLine(t, "circle")})
-	r.want(t, statusTimeout)
-	says(t, r.stderr.String(), `WARN stalled rank=3 request="receive from rank 0, tag 5" waits="a message" for=\d.* missing=r0$`,
+	cmd, out := startLauncher(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "circle")})
+	out.awaitLong(t, 1, `WARN stalled verdict=`)
+	out.awaitLong(t, 4, `WARN stalled rank=`)
+	cmd.Process.Signal(syscall.SIGTERM)
+	wantStatus(t, cmd, out, 143)
+	says(t, out.String(), `WARN stalled rank=3 request="receive from rank 0, tag 5" waits="a message" for=\d.* missing=r0$`,
 		`^\[0\] .*WARN stalled verdict="deadlock: rank 0 is in receive from rank 1, tag 5, for \d\.\d s, at launch\.circle states_linux_test\.go:\d+; rank 1 is in .*; rank 2 is in .*; rank 3 is in receive from rank 0, tag 5,`)
 	for rank := range 4 { // one that writes last may have seen the others end
 		name := fmt.Sprintf("%s/job.%d", dir, rank)
@@ -178,10 +215,53 @@ func TestProcessesReportDeadlock(t *testing.T) {
 	}
 }
 
+// makeDoors makes a folder for the doors of a test's ranks: names of sockets are short.
+func makeDoors(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "doors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	t.Setenv(planner.DoorVariable, dir)
+	return dir
+}
+
+// awaitStanding waits until ranks of the job with these doors have stood still in a call for long enough to say how long.
+func awaitStanding(t *testing.T, doors string, ranks ...int) {
+	t.Helper()
+	eventually(t, func() error {
+		jobs, err := door.Jobs(doors)
+		if err != nil || len(jobs) != 1 {
+			return fmt.Errorf("%d jobs, %v", len(jobs), err)
+		}
+		for _, rank := range ranks {
+			if !jobs[0].Has(rank) {
+				return fmt.Errorf("rank %d has no door", rank)
+			}
+		}
+		for _, info := range jobs[0].Ranks {
+			if !slices.Contains(ranks, info.Rank) {
+				continue
+			}
+			a, err := info.Ask(t.Context(), door.Question{})
+			if err != nil {
+				return err
+			}
+			for _, s := range a.States {
+				if s.Rank == info.Rank && (len(s.Open) == 0 || s.Open[0].For == 0) {
+					return fmt.Errorf("rank %d: %v", s.Rank, &s)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // awaitLong is await on a machine that is busy.
 func (b *buffer) awaitLong(t *testing.T, n int, text string) {
 	t.Helper()
-	eventually(t, forever, func() error {
+	eventually(t, func() error {
 		if got := b.String(); strings.Count(got, text) < n {
 			return fmt.Errorf("want %d × %q in %q", n, text, got)
 		}
