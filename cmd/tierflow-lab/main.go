@@ -25,6 +25,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/learn"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/methods"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/peers"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/suite"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/trials"
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/submodules"
@@ -37,7 +38,7 @@ func main() {
 
 // root returns the command tierflow-lab with all others.
 func root(reg submodules.Registry) *cobra.Command {
-	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), disturb.Command(), drawn.Command(reg), learn.Command(reg), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
+	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), disturb.Command(), drawn.Command(reg), learn.Command(reg), suite.FlakesCommand(), suite.MutantsCommand(), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
 	root := kit.NewRoot("tierflow-lab", "Measure tierflow beside other libraries, models and the tables of papers", commands...)
 	root.Long = `tierflow-lab has the measurements that papers and recordings need and users do not:
 tierflow beside other libraries, its parts beside models, its ways to choose plans

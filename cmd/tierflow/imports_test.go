@@ -218,14 +218,16 @@ var arrows = map[string][]string{
 	"cmd/tierflow-lab/drawn": {"cmd/tierflow-lab/labkit", "planner/plans"},
 	// Nothing of the product stands on the laboratory.
 	"cmd/tierflow-lab/tree": {},
-	"cmd/tierflow-lab":      {"cmd/tierflow-lab/tree", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn"},
+	// It runs go test, on any module.
+	"cmd/tierflow-lab/suite": {"cmd/tierflow-lab/labkit"},
+	"cmd/tierflow-lab":       {"cmd/tierflow-lab/tree", "cmd/tierflow-lab/suite", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn"},
 }
 
 // commands are the packages that make commands.
 var commands = []string{
 	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench",
 	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/disturb", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn",
+	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/disturb", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn", "cmd/tierflow-lab/suite",
 }
 
 // libraries says which packages may import which other modules.

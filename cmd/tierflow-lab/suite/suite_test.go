@@ -1,0 +1,149 @@
+package suite
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+)
+
+// makeModule writes the files of a module and goes there.
+func makeModule(t *testing.T, files map[string]string) {
+	t.Helper()
+	dir := t.TempDir()
+	files["go.mod"] = "module example\n\ngo 1.26\n"
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(dir)
+}
+
+// say runs a command and returns what it prints, and its status.
+func say(command *cobra.Command, words ...string) (out string, status int) {
+	var b strings.Builder
+	root := kit.NewRoot("lab", "test", command)
+	status = kit.Execute(context.Background(), root, append([]string{command.Name()}, words...), strings.NewReader(""), &b, io.Discard)
+	return b.String(), status
+}
+
+const sourceOfMany = `package many
+
+import "fmt"
+
+type T struct { A [3]int ` + "`json:\"1\"`" + ` }
+
+func F(a, b int, t *T) bool {
+	if a < b && true {
+		a += 2
+		fmt.Println(a, b, 0x10)
+	}
+	for range 5 {
+		a++
+		break
+	}
+	c := a
+	return c == b
+}
+`
+
+// Each kind of mutation is found where it can be, and nowhere else.
+func TestMutations(t *testing.T) {
+	makeModule(t, map[string]string{"many.go": sourceOfMany})
+	path, err := filepath.Abs("many.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := mutations("example", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, m := range all {
+		got = append(got, m.Kind+": "+m.Old+" => "+m.New)
+		if mutated := string(m.apply([]byte(sourceOfMany))); len(mutated) != len(sourceOfMany)-len(m.Old)+len(m.New) {
+			t.Errorf("%v becomes\n%s", m, mutated)
+		}
+	}
+	slices.Sort(got)
+	want := []string{
+		"constant: 0x10 => 17", "constant: 2 => 3", "constant: 5 => 6", "constant: true => false",
+		"dropped statement: a += 2 => ", "dropped statement: a++ => ", "dropped statement: break => ", "dropped statement: fmt.Println(a, b, 0x10) => ",
+		"operator: && => ||", "operator: ++ => --", "operator: += => -=", "operator: < => <=", "operator: == => !=",
+		"swapped arguments: a, b => b, a", "swapped arguments: b, 0x10 => 0x10, b",
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// Mutants that a test notices are killed, those that none notices are listed, and the source stays as it is.
+func TestMutants(t *testing.T) {
+	source := "package less\n\nfunc Less(a, b int) bool { return a < b }\n\nfunc Sum(a int) int { return a + 1 }\n"
+	makeModule(t, map[string]string{
+		"less.go":      source,
+		"less_test.go": "package less\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n\tif !Less(1, 2) || Sum(1) != 2 {\n\t\tt.Error(1)\n\t}\n}\n",
+	})
+	out, status := say(MutantsCommand(), "--count", "9", ".")
+	if status != 0 || !strings.Contains(out, "3       2          0    67% example\n") || !strings.Contains(out, "example/less.go:3: operator: < => <=\n") || strings.Count(out, "=>") != 1 {
+		t.Errorf("status %d\n%s", status, out)
+	}
+	if now, err := os.ReadFile("less.go"); err != nil || string(now) != source {
+		t.Errorf("%v\n%s", err, now)
+	}
+}
+
+// A test that fails in one of two runs is listed with what it said; one that passes is not.
+func TestFlakes(t *testing.T) {
+	makeModule(t, map[string]string{"a_test.go": `package a
+
+import (
+	"os"
+	"testing"
+)
+
+func TestFirst(t *testing.T) {
+	if _, err := os.Stat("seen"); err != nil {
+		os.WriteFile("seen", nil, 0o600)
+		t.Error("for the first time")
+	}
+}
+
+func TestSecond(t *testing.T) {}
+`})
+	out, status := say(FlakesCommand(), "--runs", "2", "--load", "1")
+	if status != 1 || !strings.Contains(out, "2 tests, 2 runs beside 1 busy threads") || !strings.Contains(out, "example TestFirst\n") ||
+		!strings.Contains(out, "for the first time") || strings.Contains(out, "TestSecond") {
+		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
+// A package that doesn't build, and one whose time is over, fail by themselves; a failing test's package is not counted again.
+func TestOutcomes(t *testing.T) {
+	var got []string
+	for _, o := range outcomes([]byte(`{"Action":"build-output","ImportPath":"p [p.test]","Output":"p.go:1: no\n"}
+{"Action":"fail","Package":"p","Elapsed":0}
+no JSON
+{"Action":"output","Package":"q","Test":"TestA/sub","Output":"wrong\n"}
+{"Action":"fail","Package":"q","Test":"TestA/sub"}
+{"Action":"fail","Package":"q","Test":"TestA"}
+{"Action":"pass","Package":"q","Test":"TestB","Elapsed":2}
+{"Action":"fail","Package":"q"}
+`)) {
+		if o.failed {
+			got = append(got, o.Package+" "+o.Test+" "+o.output)
+		}
+	}
+	if d := cmp.Diff([]string{"p  p.go:1: no\n", "q TestA wrong\n"}, got); d != "" {
+		t.Error(d)
+	}
+}
