@@ -172,6 +172,7 @@ func TestRandomCasesRunRight(t *testing.T) {
 				runs = job{w, c.Topology, c.Request, c.Plan}.bind(t, d.send, d.recv)
 			}
 			for r, run := range runs {
+				refusesShort(t, run, d.send[r], d.recv[r])
 				if err := run.Rebind(d.send[r], d.recv[r]); err != nil {
 					t.Fatal(err)
 				}
@@ -180,6 +181,17 @@ func TestRandomCasesRunRight(t *testing.T) {
 			d.check(t, c)
 		}
 	})
+}
+
+// refusesShort takes a byte from each buffer.
+func refusesShort(t failer, run *executor.Run, send, recv []byte) {
+	t.Helper()
+	if n := len(send); n > 0 && run.Rebind(send[:n-1], recv) == nil {
+		t.Fatalf("a send buffer of %d bytes in place of %d was taken", n-1, n)
+	}
+	if n := len(recv); n > 0 && run.Rebind(send, recv[:n-1]) == nil {
+		t.Fatalf("a receive buffer of %d bytes in place of %d was taken", n-1, n)
+	}
 }
 
 // Several runs on two communicators are on their way at once, and each rank waits
