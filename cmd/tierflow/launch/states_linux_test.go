@@ -194,7 +194,7 @@ func TestProcessesReportDeadlock(t *testing.T) {
 	out.awaitLong(t, 1, `WARN stalled verdict=`)
 	out.awaitLong(t, 4, `WARN stalled rank=`)
 	cmd.Process.Signal(syscall.SIGTERM)
-	wantStatus(t, cmd, out, 143)
+	_ = cmd.Wait() // a rank may hear of another one's end before its own
 	says(t, out.String(), `WARN stalled rank=3 request="receive from rank 0, tag 5" waits="a message" for=\d.* missing=r0$`,
 		`^\[0\] .*WARN stalled verdict="deadlock: rank 0 is in receive from rank 1, tag 5, for \d\.\d s, at launch\.circle states_linux_test\.go:\d+; rank 1 is in .*; rank 2 is in .*; rank 3 is in receive from rank 0, tag 5,`)
 	for rank := range 4 { // one that writes last may have seen the others end
