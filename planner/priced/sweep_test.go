@@ -1,11 +1,14 @@
 package priced_test
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"fmt"
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,29 +23,66 @@ import (
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-// sweepVariable names a file of recorded cells for TestNearTheBest. It takes all of them
-// then, which takes some minutes.
-const sweepVariable = "TIERFLOW_PRICE_SWEEP"
+// recorded has the best plans for many requests, as a search of the whole catalogue has found them.
+const recorded = "testdata/best.txt"
 
-// Limits of a cell in steps of one plan, in the sample and in the whole sweep. Cells whose
-// chosen or best plan has more are left out, and counted.
-const (
-	fewSteps  = 3_000
-	manySteps = 1_000_000
-)
+// found is a plan and what it takes at each speed, ns.
+type found struct {
+	plan tasks.Plan
+	ns   [3]float64 // by index into speeds; 0: not known
+}
+
+// cell is a request on a topology, and the best plans that a search has found.
+type cell struct {
+	coll  tasks.Collective
+	spec  string
+	bytes int64    // of a rank's buffer or block
+	best  [3]found // by speed; ns only at its own
+}
+
+func (c *cell) key() string { return fmt.Sprintf("%v %s %d", c.coll, c.spec, c.bytes) }
+
+// parseCells reads the lines of [recorded]: a collective, a topology and a size, then at each speed the time
+// of the best plan, ns (0: not known), and the plan.
+func parseCells(text []byte) (all []cell, err error) {
+	for s := bufio.NewScanner(bytes.NewReader(text)); s.Scan(); {
+		parts := strings.Split(s.Text(), " | ")
+		words := strings.Fields(parts[0])
+		if len(parts) != 1+len(machinetest.Speeds) || len(words) != 3 {
+			return nil, fmt.Errorf("%q: want a collective, a topology and a size, and %d plans", s.Text(), len(machinetest.Speeds))
+		}
+		c := cell{spec: words[1]}
+		if c.coll, err = tasks.ParseCollective(words[0]); err != nil {
+			return nil, err
+		}
+		if c.bytes, err = strconv.ParseInt(words[2], 10, 64); err != nil {
+			return nil, err
+		}
+		for speed, part := range parts[1:] {
+			ns, plan, _ := strings.Cut(part, " ")
+			if c.best[speed].ns[speed], err = strconv.ParseFloat(ns, 64); err != nil {
+				return nil, err
+			}
+			if c.best[speed].plan, err = tasks.ParsePlan(plan); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, c)
+	}
+	return all, nil
+}
+
+// mostSteps bounds a plan: cells whose chosen or best plan has more steps are left out, and counted.
+const mostSteps = 3_000
 
 // sampled is how many cells of a collective the sample has.
 const sampled = 3
 
 // The plan that is chosen by price, beside the best of the whole catalogue and beside the
-// rule's, in simulated time. The best ones were found by TestRecordBest. Cells that nobody has
-// seen are drawn by tierflow-lab; the bounds are what is wanted of those.
+// rule's, in simulated time. Cells that nobody has seen are drawn by tierflow-lab; the bounds
+// are what is wanted of those.
 func TestNearTheBest(t *testing.T) {
-	name, whole, most := recorded, false, int64(fewSteps)
-	if file := os.Getenv(sweepVariable); file != "" {
-		name, whole, most = file, true, manySteps
-	}
-	text, err := os.ReadFile(name)
+	text, err := os.ReadFile(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,8 +106,8 @@ func TestNearTheBest(t *testing.T) {
 	} {
 		var of tally
 		for _, c := range cells {
-			if c.coll == tc.coll && (whole || of.cells < sampled*float64(len(machinetest.Speeds))) {
-				of.add(t, &c, most)
+			if c.coll == tc.coll && of.cells < sampled*float64(len(machinetest.Speeds)) {
+				of.add(t, &c)
 			}
 		}
 		t.Logf("%-13v %s", tc.coll, &of)
@@ -105,11 +145,11 @@ func (y *tally) String() string {
 }
 
 // add adds a cell at all speeds.
-func (y *tally) add(t *testing.T, c *cell, most int64) {
+func (y *tally) add(t *testing.T, c *cell) {
 	t.Helper()
 	topo := tasktest.Topology(t, c.spec)
 	r := tasktest.Request(c.coll, c.bytes)
-	took := timer{t: t, r: r, on: topo, most: most, jobs: map[string]*sim.Job{}}
+	took := timer{t: t, r: r, on: topo, jobs: map[string]*sim.Job{}}
 	ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
 	for speed := range machinetest.Speeds {
 		choice, err := priced.Choose(machinetest.Speeds[speed].Machine(), builtin.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
@@ -151,7 +191,6 @@ type timer struct {
 	t    *testing.T
 	r    tasks.Request
 	on   *levels.Topology
-	most int64
 	jobs map[string]*sim.Job // by plan; nil: it has too many steps
 }
 
@@ -161,12 +200,12 @@ func (m *timer) ns(p tasks.Plan, speed int) float64 {
 	job, known := m.jobs[p.String()]
 	if !known {
 		pairs := int64(m.on.Size()) * int64(m.on.Size())
-		if many := m.r.Blocks() || strings.Contains(p.String(), "linear"); int64(m.on.Size()) <= m.most && !(many && pairs > m.most) {
+		if many := m.r.Blocks() || strings.Contains(p.String(), "linear"); int64(m.on.Size()) <= mostSteps && !(many && pairs > mostSteps) {
 			var err error
 			if job, err = sim.Compile(m.r, m.on, p, all.Submodules()); err != nil {
 				m.t.Fatalf("%v on %v by %v: %v", m.r, m.on, p, err)
 			}
-			if job.Steps() > m.most {
+			if job.Steps() > mostSteps {
 				job = nil
 			}
 		}

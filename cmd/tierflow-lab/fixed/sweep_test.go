@@ -3,7 +3,6 @@ package fixed_test
 import (
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -19,37 +18,19 @@ import (
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-// sweepVariable asks TestNeverSlower for the whole sweep. With the name of a collective it
-// is that of the collective.
-const sweepVariable = "TIERFLOW_FIXED_SWEEP"
+// specs, sizes and mostSteps are what is simulated.
+var (
+	specs = []string{"2x1", "3x1", "7x1", "16x1", "33x1", "2x16", "6x4", "16x8"}
+	sizes = []int64{64, 1 << 10, 6 << 10, 40 << 10, 200 << 10, 700 << 10, 4 << 20} // of the message, of all blocks where there are blocks
+)
 
-// sweep is what is simulated.
-type sweep struct {
-	colls []tasks.Collective
-	specs []string
-	sizes []int64 // of the message, of all blocks where there are blocks
-	steps int64   // plans with more are left out
-	ranks int     // topologies with more are left out for an alltoall
-}
-
-// sample runs in CI.
-func sample() sweep {
-	return sweep{fixed.Covered(), []string{"2x1", "3x1", "7x1", "16x1", "33x1", "2x16", "6x4", "16x8"}, []int64{64, 1 << 10, 6 << 10, 40 << 10, 200 << 10, 700 << 10, 4 << 20}, 100_000, 64}
-}
-
-// whole takes minutes, and is not run in CI. Few of its nodes and sizes are the sample's.
-func whole(coll string) (s sweep) {
-	s = sweep{colls: fixed.Covered(), steps: 60_000, ranks: 128}
-	if c, err := tasks.ParseCollective(coll); err == nil {
-		s.colls = []tasks.Collective{c}
-	}
-	s.specs = strings.Fields("2x1 4x1 5x1 12x1 24x1 64x1 128x1 512x1 4096x1 2x4 5x4 24x4 128x4 4x16 12x16 64x16 2x64 12x64")
-	s.sizes = []int64{8, 256, 2 << 10, 12 << 10, 64 << 10, 512 << 10, 4 << 20}
-	return s
-}
+const (
+	mostSteps = 100_000 // plans with more are left out
+	mostRanks = 64      // topologies with more are left out for an alltoall
+)
 
 // bounds are how many times as long ours take as a library's at worst, the rule's and the
-// one by price. They are what was found in the sample, and a little more. The aim is 1.
+// one by price. They are what was found, and a little more. The aim is 1.
 var bounds = map[tasks.Collective][2]float64{
 	tasks.Bcast:         {1.4, 1.2},
 	tasks.Reduce:        {1.35, 1.15},
@@ -65,25 +46,21 @@ var bounds = map[tasks.Collective][2]float64{
 // rule's, which knows no machine, and the one by price on the machine. With -v it prints
 // how they compare, and each cell where they are slower.
 func TestNeverSlower(t *testing.T) {
-	s := sample()
-	if coll := os.Getenv(sweepVariable); coll != "" {
-		s = whole(coll)
-	}
-	for _, coll := range s.colls {
+	for _, coll := range fixed.Covered() {
 		tallies := map[string]*tally{}
-		for _, spec := range s.specs {
+		for _, spec := range specs {
 			on := tasktest.Topology(t, spec)
-			if coll == tasks.Alltoall && on.Size() > s.ranks {
+			if coll == tasks.Alltoall && on.Size() > mostRanks {
 				continue
 			}
-			for _, bytes := range s.sizes {
+			for _, bytes := range sizes {
 				r := tasktest.Request(coll, bytes)
 				if r.Blocks() {
 					if r = tasktest.Request(coll, bytes/int64(on.Size())); r.Count == 0 {
 						continue
 					}
 				}
-				s.compare(t, r, on, spec, tallies)
+				compare(t, r, on, spec, tallies)
 			}
 		}
 		for _, lib := range fixed.Libraries() {
@@ -93,7 +70,7 @@ func TestNeverSlower(t *testing.T) {
 					t.Fatalf("%v: nothing was simulated beside %s", coll, lib.Name)
 				}
 				t.Logf("%v, %s to %s: %.2f on average, %.2f at worst, slower in %d of %.0f, %d left out%s", coll, ours, lib.Name, math.Exp(y.sum/y.cells), y.worst, y.slower, y.cells, y.large, &y.where)
-				if most := bounds[coll][i]; y.worst > most && len(s.specs) < 10 { // the sample's
+				if most := bounds[coll][i]; y.worst > most {
 					t.Errorf("%v: %s takes up to %.2f times as long as %s, want at most %v", coll, ours, y.worst, lib.Name, most)
 				}
 			}
@@ -125,7 +102,7 @@ func (y *tally) add(ratio float64, where func() string) {
 }
 
 // compare adds one request at all speeds.
-func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec string, tallies map[string]*tally) {
+func compare(t *testing.T, r tasks.Request, on *levels.Topology, spec string, tallies map[string]*tally) {
 	t.Helper()
 	jobs := map[string]*sim.Job{}
 	ruled, _ := builtin.Choose(r, on, tasks.Plan{})
@@ -140,25 +117,25 @@ func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec
 			best = c.Plans[0].Plan
 		}
 		ours := map[string]tasks.Plan{"rule": ruled, "priced": best}
-		took := map[string]float64{}
+		ns := map[string]float64{}
 		for name, p := range ours {
-			took[name] = s.took(t, r, on, m, p, jobs)
+			ns[name] = took(t, r, on, m, p, jobs)
 		}
 		for _, lib := range fixed.Libraries() {
 			d, err := lib.Decide(r, on)
 			if err != nil {
 				t.Fatal(err)
 			}
-			theirs := s.took(t, r, on, m, d.Plan, jobs)
+			theirs := took(t, r, on, m, d.Plan, jobs)
 			for name, p := range ours {
 				key := name + " to " + lib.Name
 				if tallies[key] == nil {
 					tallies[key] = &tally{}
 				}
-				if theirs == 0 || took[name] == 0 {
+				if theirs == 0 || ns[name] == 0 {
 					tallies[key].large++
 				} else {
-					tallies[key].add(took[name]/theirs, func() string {
+					tallies[key].add(ns[name]/theirs, func() string {
 						return fmt.Sprintf("%v on %s at %s: %v; theirs %v", r, spec, machinetest.Speeds[speed].Name, p, d.Plan)
 					})
 				}
@@ -168,7 +145,7 @@ func (s *sweep) compare(t *testing.T, r tasks.Request, on *levels.Topology, spec
 }
 
 // took returns the simulated time of a plan, ns; 0 if it has too many steps.
-func (s *sweep) took(t *testing.T, r tasks.Request, on *levels.Topology, m *machine.Machine, p tasks.Plan, jobs map[string]*sim.Job) float64 {
+func took(t *testing.T, r tasks.Request, on *levels.Topology, m *machine.Machine, p tasks.Plan, jobs map[string]*sim.Job) float64 {
 	t.Helper()
 	job, known := jobs[p.String()]
 	if !known {
@@ -178,7 +155,7 @@ func (s *sweep) took(t *testing.T, r tasks.Request, on *levels.Topology, m *mach
 		}
 		jobs[p.String()] = job
 	}
-	if job.Steps() > s.steps {
+	if job.Steps() > mostSteps {
 		return 0
 	}
 	result, err := job.Run(m, sim.Options{})
