@@ -297,11 +297,7 @@ func TestRunAllocatesNothing(t *testing.T) {
 	for range 20 {
 		once()
 	}
-	got := testing.AllocsPerRun(50, once)
-	for attempt := 0; got > 0 && attempt < 5; attempt++ { // a run's own allocations show in each
-		got = testing.AllocsPerRun(50, once)
-	}
-	if got > 0 {
+	if got := testing.AllocsPerRun(200, once); got > 0 { // an inbox grows a few times, in fewer than the runs
 		t.Errorf("%v allocations per run", got)
 	}
 	for _, b := range begin {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -49,6 +50,25 @@ func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Pl
 func (c *Comm) MeasureMachine(ctx context.Context, keep string) error {
 	c.machineSource.keep = keep
 	return c.measureMachine(ctx, &c.base, c.Secured() != "")
+}
+
+// EnterWith makes the first calls of a rank that joins with a kept machine, and reports whether the
+// machine stays. All ranks must call it.
+func (c *Comm) EnterWith(ctx context.Context, data []byte) (bool, error) {
+	m, err := parseMachine("kept", data)
+	if err != nil {
+		return false, err
+	}
+	c.machineSource = machineSource{machine: m, measures: true, checks: true}
+	e := entry{comm: c}
+	err = e.call(ctx)
+	return c.machine == m, err
+}
+
+// FindKept returns the file for the machine of a job on t, and whether the job finds one in it.
+func FindKept(t *levels.Topology) (file string, found bool) {
+	s := machineSource{auto: true}.onJob(&join.Job{Topology: t}, "")
+	return s.keep, s.checks && s.machine != nil
 }
 
 // Hastily begins the method of a machine that ranks measured when they joined.

@@ -34,12 +34,13 @@ type Bench struct {
 	kept     map[tasks.Request]*executor.Run // of exchanges
 	offset   time.Duration                   // of this rank's wall clock from rank 0's
 	notice   time.Duration                   // how long before a start ranks must be told
+	now      func() time.Time                // the clock of calls back to back: time.Now, but in tests
 }
 
 // New makes a bench and compares the ranks' clocks. All ranks of comm must call
 // it; t is where they are.
 func New(ctx context.Context, comm *executor.Comm, t *levels.Topology, reg submodules.Registry) (*Bench, error) {
-	b := &Bench{comm: comm, topology: t, registry: reg, kept: map[tasks.Request]*executor.Run{}}
+	b := &Bench{comm: comm, topology: t, registry: reg, kept: map[tasks.Request]*executor.Run{}, now: time.Now}
 	return b, b.compareClocks(ctx)
 }
 

@@ -106,14 +106,14 @@ func callsOfSample(ns float64) int64 {
 // sample is the subject of this rank's time of a call. After it the rank writes its buffers, as a
 // program does between calls.
 func (c *calls) sample(ctx context.Context) ([]float64, error) {
-	begin := time.Now()
+	begin := c.bench.now()
 	for range c.each {
 		if err := c.turns[c.turn].run.Do(ctx); err != nil {
 			return nil, err
 		}
 		c.turn = (c.turn + 1) % len(c.turns)
 	}
-	took := time.Since(begin)
+	took := c.bench.now().Sub(begin)
 	rewriteBuffer(c.send)
 	rewriteBuffer(c.recv)
 	return []float64{float64(took) / float64(c.each)}, nil

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"time"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
@@ -16,6 +17,15 @@ type Following struct {
 
 // CallsOfSample is [callsOfSample].
 var CallsOfSample = callsOfSample
+
+// StepClock makes each reading of the clock of calls back to back so much later than the one before.
+func (b *Bench) StepClock(step time.Duration) {
+	at := time.Time{}
+	b.now = func() time.Time {
+		at = at.Add(step)
+		return at
+	}
+}
 
 // Follow returns what a sample of a collective would be made of.
 func (b *Bench) Follow(ctx context.Context, r tasks.Request, p tasks.Plan) (f Following, err error) {

@@ -81,33 +81,35 @@ func TestCallsOfSample(t *testing.T) {
 	}
 }
 
-// Back to back a sample is several short calls, or a single long one. Each root's
+// Back to back a sample is as many short calls as take 5 ms, or a single long one. Each root's
 // neighbours are on other nodes.
 func TestCollectiveBackToBack(t *testing.T) {
 	for _, test := range []struct {
 		topology, plan string
 		request        tasks.Request
 		roots          []levels.Rank
+		took           time.Duration // by a call
+		each           int           // calls in a sample
 	}{
-		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Bcast, 64), []levels.Rank{0, 2, 1, 3}},
-		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Allreduce, 64), []levels.Rank{0}},
-		{"2x1", "shape=flat" + choices, tasktest.Request(tasks.Reduce, 4<<20), []levels.Rank{0, 1}},
+		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Bcast, 64), []levels.Rank{0, 2, 1, 3}, 10 * time.Microsecond, 500},
+		{"2x2", "shape=han" + choices, tasktest.Request(tasks.Allreduce, 64), []levels.Rank{0}, 2 * time.Millisecond, 2},
+		{"2x1", "shape=flat" + choices, tasktest.Request(tasks.Reduce, 4<<20), []levels.Rank{0, 1}, 6 * time.Millisecond, 1},
 	} {
 		type result struct {
 			timing measure.Timing
 			follow measure.Following
 		}
-		long := test.request.Bytes() > 1<<20
 		got := onRanks(t, test.topology, func(ctx context.Context, b *measure.Bench) (r result, err error) {
 			b.Regime = costs.BackToBack
 			r.timing, err = b.Collective(ctx, test.request, tasktest.Plan(t, test.plan), brief)
-			for err == nil && (r.follow.Each == 0 || r.follow.Each == 1 && !long) { // a busy machine makes a short call long, but not every time
+			if err == nil {
+				b.StepClock(test.took)
 				r.follow, err = b.Follow(ctx, test.request, tasktest.Plan(t, test.plan))
 			}
 			return r, err
 		})
-		if !slices.Equal(got.follow.Roots, test.roots) || long != (got.follow.Each == 1) {
-			t.Errorf("%v on %s: %+v; want roots %v", test.request, test.topology, got.follow, test.roots)
+		if !slices.Equal(got.follow.Roots, test.roots) || got.follow.Each != test.each {
+			t.Errorf("%v on %s: %+v; want %d calls of roots %v", test.request, test.topology, got.follow, test.each, test.roots)
 		}
 		if got.timing.Slowest.N != 3 || got.timing.Slowest.Min <= 0 {
 			t.Errorf("%v on %s: %+v; want 3 samples", test.request, test.topology, got.timing)
