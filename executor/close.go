@@ -56,9 +56,7 @@ func (e *Endpoint) stopDriving() {
 	e.stopped = true
 	for e.driving {
 		e.sleeper.Wake()
-		e.mu.Unlock()
-		time.Sleep(50 * time.Microsecond)
-		e.mu.Lock()
+		e.undriven.Wait()
 	}
 	if e.operator != nil {
 		close(e.operator.pieces)
@@ -115,7 +113,7 @@ func (c *control) reportUnclosed(ctx context.Context) {
 	if isOver() || f == nil {
 		return
 	}
-	if c.ended.Load() { // rank 0 hears no more
+	if c.hasEnded() { // rank 0 hears no more
 		w.reportVerdict(f)
 	} else {
 		w.tellVerdict(c.me, f, states)

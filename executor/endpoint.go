@@ -82,6 +82,7 @@ type wheel struct {
 	lastLook      time.Time      // around, by lendThread
 	waitTime      time.Duration  // time with a goroutine waiting, see Activity
 	waitCount     uint32         // waits begun, see tickIdle
+	undriven      sync.Cond      // nobody drives any more, once stopped; its lock is the engine's
 }
 
 // accounts are a rank's counts and times.
@@ -147,6 +148,7 @@ type inquiry struct {
 func newEndpoint(w *World, p Port) *Endpoint {
 	size := len(w.endpoints)
 	e := &Endpoint{world: w, rank: p.Rank, traffic: traffic{link: p.Link}, sleeper: p.Sleeper, memory: p.Memory, loans: loans{more: p.Memory.Shared}, comms: commTable{}, hand: (&pieceCopier{}).copy}
+	e.undriven.L = &e.mu
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.callsUntimed = drawUntimed()
 	e.peers = wire.Apart[peerState](size)

@@ -177,3 +177,17 @@ func TestDisagreementIsFoundInTime(t *testing.T) {
 		}
 	})
 }
+
+// Close waits for the goroutine that drives in the background.
+func TestCloseEndsTheDriver(t *testing.T) {
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
+		mine, _ := manyBarriers(t, w, 1)
+		startAll(t, mine)
+		synctest.Wait()
+		began := time.Now()
+		_ = w.Close() // the barrier has not ended
+		if took := time.Since(began); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
+}

@@ -179,7 +179,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	if r.stepsLeft > 0 && !r.finished && !e.driving {
 		e.takeWheel(ctx, &r.ending)
 		r.firstSteps()
-		e.driving = false
+		e.dropWheel()
 	}
 	return false
 }

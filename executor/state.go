@@ -141,7 +141,7 @@ func (t commTable) listCalled(first CommID) (list []flight.Called) {
 const lockTime = 250 * time.Millisecond
 
 // lockWithin tries to get the lock of an engine: a rank holds it during an operation of the user,
-// perhaps for ever.
+// perhaps for ever. It sleeps between tries, as nobody can wait for a mutex for a limited time.
 func lockWithin(mu *sync.Mutex, limit time.Duration) bool {
 	for until := time.Now().Add(limit); !mu.TryLock(); time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {

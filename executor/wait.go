@@ -49,7 +49,7 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 		}
 		e.takeWheel(ctx, n)
 		e.drive(n)
-		e.driving = false
+		e.dropWheel()
 	}
 	n.wakeWaiter()
 	e.handOver()
@@ -61,6 +61,13 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 // takeWheel makes this goroutine the driver, for n; nil: in the background.
 func (w *wheel) takeWheel(ctx context.Context, n *ending) {
 	w.driving, w.driver = true, driver{ctx, n}
+}
+
+// dropWheel ends driving. The lock is held.
+func (w *wheel) dropWheel() {
+	if w.driving, w.backDrives = false, false; w.stopped {
+		w.undriven.Broadcast()
+	}
 }
 
 // Done reports whether it has ended: Wait would return at once.
@@ -148,7 +155,7 @@ func (e *Endpoint) driveInBackground() {
 		e.takeWheel(context.Background(), nil)
 		e.backDrives = true
 		e.drive(nil)
-		e.driving, e.backDrives = false, false
+		e.dropWheel()
 	}
 }
 
@@ -232,7 +239,7 @@ func (e *Endpoint) dropWheelIfExited(returned *bool) (ended bool) {
 	if *returned {
 		return false
 	}
-	e.driving, e.backDrives = false, false
+	e.dropWheel()
 	for _, c := range e.comms {
 		if c.local != nil {
 			c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))

@@ -218,8 +218,10 @@ func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
 		return
 	}
 	next.world.before.Go(func() {
+		look := time.NewTicker(wholeLook)
+		defer look.Stop()
 		for end := time.Now().Add(lingerTime); !sure && !next.world.whole.Load() && time.Now().Before(end); {
-			time.Sleep(wholeLook)
+			<-look.C
 		}
 		_ = c.leave() // deaths since then are no news
 	})

@@ -49,6 +49,7 @@ type Door struct {
 	listen net.Listener
 	answer func(Question) Answer
 	served sync.WaitGroup
+	end    chan struct{} // closed by Close
 	once   sync.Once
 }
 
@@ -150,7 +151,7 @@ func Open(root string, i Info, answer func(Question) Answer) (*Door, error) {
 		_ = os.Remove(i.file("new"))
 		return nil, fmt.Errorf("door: %w", err)
 	}
-	d := &Door{info: i, listen: listen, answer: answer}
+	d := &Door{info: i, listen: listen, answer: answer, end: make(chan struct{})}
 	d.served.Go(d.serve) // Close waits for it
 	return d, nil
 }
@@ -182,7 +183,10 @@ func (d *Door) serve() {
 			return
 		}
 		if err != nil { // too many descriptors, for example
-			time.Sleep(100 * time.Millisecond)
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-d.end:
+			}
 			continue
 		}
 		d.served.Go(func() {
@@ -208,6 +212,7 @@ func (d *Door) Close() error {
 	var err error
 	d.once.Do(func() {
 		err = d.listen.Close() // this removes the socket
+		close(d.end)
 		d.served.Wait()
 		err = errors.Join(err, d.info.remove())
 		sweepJob(d.info.dir)

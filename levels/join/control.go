@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -66,25 +67,18 @@ func (j *Job) dispatch() {
 	}
 }
 
-// The news of a loss is kept from this rank's handler until it is on its way to the
-// others, for so long, and looked for so often: on a busy machine the time alone may
-// pass before a writer has had its turn.
-const (
-	passTime  = 100 * time.Millisecond
-	passLooks = 500
-)
+// passTime is how long the news of a loss is kept from this rank's handler at most, until it is on its
+// way to the others: on a busy machine a writer waits for its turn.
+const passTime = 500 * time.Millisecond
 
 // LetOut waits until all messages sent and passed on so far are with the operating system,
-// 100 ms or longer if the machine is busy, not for ever. A program may end itself as
-// soon as it hears why it can't go on. The others then lose this rank too, and must
-// have heard the reason before.
+// 500 ms at most. A program may end itself as soon as it hears why it can't go on. The
+// others then lose this rank too, and must have heard the reason before.
 func (j *Job) LetOut() {
-	end := time.Now().Add(passTime)
-	for looks := 0; looks < passLooks || time.Now().Before(end); looks++ {
-		if !slices.ContainsFunc(j.allEdges(), func(e *edge) bool { return !e.out.done() }) {
-			return
-		}
-		time.Sleep(100 * time.Microsecond)
+	ctx, cancel := context.WithTimeout(context.Background(), passTime)
+	defer cancel()
+	for _, e := range j.allEdges() {
+		e.out.awaitDone(ctx)
 	}
 }
 

@@ -73,6 +73,7 @@ type gate struct {
 	waiting []*visitor    // in the handshake, oldest first
 	dropped int           // silent ones that gave way since half of the slots were free
 	freed   chan struct{} // one token when waiting got shorter
+	end     chan struct{} // closed when it shuts
 	running sync.WaitGroup
 }
 
@@ -93,7 +94,7 @@ func (v *visitor) drop() {
 
 // open starts to accept; close waits for its goroutines.
 func (g *gate) open() {
-	g.freed = make(chan struct{}, 1)
+	g.freed, g.end = make(chan struct{}, 1), make(chan struct{})
 	for _, l := range g.listeners {
 		g.running.Go(func() { g.accept(l) })
 	}
@@ -107,7 +108,10 @@ func (g *gate) accept(l net.Listener) {
 		}
 		if err != nil { // out of descriptors: others may close some
 			g.log.add("listener "+l.Addr().String(), err)
-			time.Sleep(50 * time.Millisecond)
+			select {
+			case <-time.After(50 * time.Millisecond):
+			case <-g.end:
+			}
 			continue
 		}
 		v := g.enter(c)
@@ -252,12 +256,14 @@ func (g *gate) shut() {
 	for _, l := range g.listeners {
 		l.Close()
 	}
+	if g.closed {
+		return
+	}
 	for _, v := range g.waiting {
-		if !g.closed {
-			v.drop()
-		}
+		v.drop()
 	}
 	g.closed = true
+	close(g.end)
 }
 
 // source names the origin of a connection, without the port: it differs for

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"slices"
 	"sync"
 )
@@ -69,6 +70,7 @@ func (q *queue[T]) takeAll() []T {
 	defer q.mu.Unlock()
 	for len(q.items) == 0 && !q.closed {
 		q.idle = true
+		q.change.Broadcast()
 		q.change.Wait()
 	}
 	q.idle = false
@@ -97,11 +99,24 @@ func (q *queue[T]) takeFirst(ready func(T) bool) (item T, ok bool) {
 	return item, false
 }
 
-// done reports whether all items were taken and dealt with, or never will be.
+// isDone reports whether all items were taken and dealt with, or never will be. The lock is held.
+func (q *queue[T]) isDone() bool { return q.closed || q.idle && len(q.items) == 0 }
+
+// done is isDone without the lock.
 func (q *queue[T]) done() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.closed || q.idle && len(q.items) == 0
+	return q.isDone()
+}
+
+// awaitDone returns when done holds, or the context ends.
+func (q *queue[T]) awaitDone(ctx context.Context) {
+	defer context.AfterFunc(ctx, q.wake)()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for !q.isDone() && ctx.Err() == nil {
+		q.change.Wait()
+	}
 }
 
 func (q *queue[T]) wake() {

@@ -51,7 +51,10 @@ func register(ctx context.Context, cfg *Config, guard *guard, self *Peer) (*plac
 			return nil, nil, &PeerError{0, fmt.Errorf("rank %d gave up joining after %s: %w",
 				cfg.Rank, roundText(time.Since(began)), err)}
 		}
-		time.Sleep(20 * time.Millisecond) // rank 0 ended an earlier attempt of its own
+		select { // rank 0 ended an earlier attempt of its own
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func (b *benchRecover) run(ctx context.Context, stdout, _ io.Writer) error {
 			}
 		}
 		if done == settledKills {
-			early = countHoldings()
+			early = countHoldings(ctx)
 		}
 		if done == b.kills {
 			break
@@ -143,7 +143,7 @@ func (b *benchRecover) run(ctx context.Context, stdout, _ io.Writer) error {
 	}
 	fmt.Fprintf(stdout, "# %v; allreduce of %s\n", c.Topology(), tasks.FormatBytes(8*b.count))
 	if _, err = stdout.Write(recoveryText(all)); err == nil && early.descriptors > 0 && done > settledKills {
-		_, err = fmt.Fprintf(stdout, "# rank 0 had %v after %d kills, and has %v after %d\n", early, settledKills, countHoldings(), done)
+		_, err = fmt.Fprintf(stdout, "# rank 0 had %v after %d kills, and has %v after %d\n", early, settledKills, countHoldings(ctx), done)
 	}
 	return err
 }
@@ -159,8 +159,8 @@ func (h holdings) String() string {
 }
 
 // countHoldings counts the holdings of this process; without /proc only goroutines and memory.
-func countHoldings() (h holdings) {
-	time.Sleep(settleTime)
+func countHoldings(ctx context.Context) (h holdings) {
+	pause(ctx, settleTime)
 	runtime.GC()
 	runtime.GC() // for objects let go by cleanups
 	var m runtime.MemStats
@@ -168,6 +168,14 @@ func countHoldings() (h holdings) {
 	fds, _ := os.ReadDir("/proc/self/fd")
 	maps, _ := os.ReadFile("/proc/self/maps")
 	return holdings{len(fds), bytes.Count(maps, []byte("\n")), runtime.NumGoroutine(), int(m.HeapAlloc >> 10)}
+}
+
+// pause waits for d, or until the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-ctx.Done():
+	}
 }
 
 // settleTime is the time for a job to end after others have taken its place.
@@ -288,7 +296,7 @@ func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error)
 		case ctx.Err() != nil:
 			return c, context.Cause(ctx)
 		}
-		time.Sleep(time.Millisecond)
+		pause(ctx, time.Millisecond)
 	}
 	if t[full] > 0 { // else this rank has come late
 		t[full] = (float64(time.Now().UnixNano()) - t[full]) / 1e6

@@ -58,7 +58,7 @@ func TestRecoveryText(t *testing.T) {
 
 // What a process holds and doesn't let go is counted: of /proc where there is one, goroutines and memory everywhere.
 func TestHoldings(t *testing.T) {
-	before := countHoldings()
+	before := countHoldings(t.Context())
 	heap := make([]byte, 4<<20)
 	file, err := os.Open(os.Args[0])
 	if err != nil {
@@ -70,7 +70,7 @@ func TestHoldings(t *testing.T) {
 	for range more {
 		go func() { <-held }()
 	}
-	after := countHoldings()
+	after := countHoldings(t.Context())
 	close(held)
 	if after.goroutines < before.goroutines+more/2 {
 		t.Errorf("%v, then %d goroutines more: %v", before, more, after)
