@@ -62,6 +62,7 @@ var arrows = map[string][]string{
 
 	// Only tests import these: nothing stands on them.
 	"dag/dagtest":               {},
+	"levels/clock/clocktest":    {},
 	"tasks/tasktest":            {"tasks"},
 	"costs/machine/machinetest": {"costs/machine"},
 	"submodules/submoduletest":  {"submodules/check"},

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
@@ -86,10 +87,7 @@ func disagree(t *testing.T, cs []Config, zero, one string) {
 	if !errors.As(err, &named) || !errors.Is(err, ErrTLS) || !strings.Contains(err.Error(), one) {
 		t.Errorf("rank 1: %v, want %q", err, one)
 	}
-	for ctx.Err() == nil && !strings.Contains(log.String(), zero) {
-		time.Sleep(time.Millisecond)
-	}
-	if ctx.Err() != nil {
+	if clocktest.Await(ctx, func() bool { return strings.Contains(log.String(), zero) }) != nil {
 		t.Errorf("rank 0 has logged %q, want %q", log, zero)
 	}
 	cancel()

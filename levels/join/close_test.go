@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // busyPair is a job of two ranks of which rank 0 is kept busy: its handler waits for
@@ -45,16 +46,14 @@ func newBusyPair(t *testing.T, nodes ...string) *busyPair {
 		b.lost.Add(1)
 	})
 	b.send(inboxSize+100, nil)
-	eventually(t, "the inbox is full", jobs[0].inbox.full)
+	clocktest.Until(t, "the inbox is full", jobs[0].inbox.full)
 	return b
 }
 
 // send sends messages from rank 1 to rank 0.
 func (b *busyPair) send(n int, payload []byte) {
 	for range n {
-		for errors.Is(b.jobs[1].Broadcast(1, payload), ErrBusy) {
-			time.Sleep(time.Millisecond)
-		}
+		_ = clocktest.Await(context.Background(), func() bool { return !errors.Is(b.jobs[1].Broadcast(1, payload), ErrBusy) })
 		b.sent++
 	}
 }
@@ -68,15 +67,6 @@ func (b *busyPair) free(t *testing.T, busy, other <-chan error) {
 	}
 	if err := <-other; err != nil {
 		t.Errorf("rank 1: %v", err)
-	}
-}
-
-func eventually(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !is(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("not so after 20 s: %s", what)
-		}
 	}
 }
 
@@ -97,9 +87,9 @@ func TestCloseHearsWhatIsHere(t *testing.T) {
 	b := newBusyPair(t)
 	other := closeIn(b.jobs[1], 20*time.Second)
 	left := b.jobs[1].edges[0].out
-	eventually(t, "rank 1's goodbye is out", func() bool { return b.jobs[1].isClosing() && left.done() })
+	clocktest.Until(t, "rank 1's goodbye is out", func() bool { return b.jobs[1].isClosing() && left.done() })
 	busy := closeIn(b.jobs[0], 50*time.Millisecond)
-	time.Sleep(300 * time.Millisecond)
+	clocktest.Pause(t.Context(), 300*time.Millisecond) // beyond its deadline
 	b.free(t, busy, other)
 }
 
@@ -119,19 +109,19 @@ func TestGoodbyeOfOneThatIsGone(t *testing.T) {
 				t.Errorf("rank 1: %v", err)
 			}
 			e := b.jobs[0].edges[0]
-			eventually(t, "writing to rank 1 has failed", func() bool {
+			clocktest.Until(t, "writing to rank 1 has failed", func() bool {
 				b.jobs[0].Broadcast(1, nil)
 				e.mu.Lock()
 				defer e.mu.Unlock()
 				return e.cause != nil
 			})
-			time.Sleep(drainTime + 100*time.Millisecond)
+			clocktest.Pause(t.Context(), drainTime+100*time.Millisecond)
 			close(b.release)
-			eventually(t, "rank 0 knows that rank 1 has left", func() bool { return b.jobs[0].goneError(1) != nil })
+			clocktest.Until(t, "rank 0 knows that rank 1 has left", func() bool { return b.jobs[0].goneError(1) != nil })
 			if err := b.jobs[0].goneError(1); !errors.Is(err, ErrLeft) {
 				t.Error(err)
 			}
-			eventually(t, "all messages have come", func() bool { return b.got.Load()+b.lost.Load() >= b.sent })
+			clocktest.Until(t, "all messages have come", func() bool { return b.got.Load()+b.lost.Load() >= b.sent })
 			if err := <-closeIn(b.jobs[0], 20*time.Second); err != nil {
 				t.Errorf("rank 0: %v", err)
 			}
@@ -149,8 +139,8 @@ func TestCloseLetsAllOut(t *testing.T) {
 	b.send(100, make([]byte, MaxPayload)) // more than a socket holds
 	other := closeIn(b.jobs[1], 20*time.Second)
 	busy := closeIn(b.jobs[0], 20*time.Second)
-	eventually(t, "rank 1 knows that rank 0 has left", func() bool { return b.jobs[1].goneError(0) != nil })
-	time.Sleep(lingerTime + 300*time.Millisecond)
+	clocktest.Until(t, "rank 1 knows that rank 0 has left", func() bool { return b.jobs[1].goneError(0) != nil })
+	clocktest.Pause(t.Context(), lingerTime+300*time.Millisecond)
 	b.free(t, busy, other)
 	if err := b.jobs[0].goneError(1); !errors.Is(err, ErrLeft) || b.lost.Load() > 0 {
 		t.Errorf("rank 1 at rank 0: %v", err)

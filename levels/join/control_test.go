@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // mailbox collects what handlers get.
@@ -45,15 +46,13 @@ func watch(j *Job) *mailbox {
 
 // eventually waits for ok under m's lock.
 func (m *mailbox) eventually(limit time.Duration, ok func() bool) bool {
-	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	return clocktest.Await(ctx, func() bool {
 		m.mu.Lock()
-		done := ok()
-		m.mu.Unlock()
-		if done {
-			return true
-		}
-	}
-	return false
+		defer m.mu.Unlock()
+		return ok()
+	}) == nil
 }
 
 func TestBroadcastAndSend(t *testing.T) {
@@ -338,13 +337,14 @@ func TestLossIsToldBeforeItIsSeen(t *testing.T) {
 	var queued atomic.Bool
 	seen := make(chan bool, 1)
 	go func() {
-		for p := (*PeerError)(nil); !errors.As(jobs[0].Send(2, 1, nil), &p) || !errors.Is(p, ErrLost); {
-			time.Sleep(time.Millisecond)
-		}
+		_ = clocktest.Await(t.Context(), func() bool {
+			var p *PeerError
+			return errors.As(jobs[0].Send(2, 1, nil), &p) && errors.Is(p, ErrLost)
+		})
 		seen <- queued.Load()
 	}()
 	kill()
-	time.Sleep(200 * time.Millisecond) // for those who would be too early
+	clocktest.Pause(t.Context(), 200*time.Millisecond) // for those who would be too early
 	queued.Store(true)
 	release()
 	if !<-seen {

@@ -73,7 +73,7 @@ type gate struct {
 	waiting []*visitor    // in the handshake, oldest first
 	dropped int           // silent ones that gave way since half of the slots were free
 	freed   chan struct{} // one token when waiting got shorter
-	end     chan struct{} // closed when it shuts
+	end     chan struct{} // closed when it shuts; nil: it was never opened
 	running sync.WaitGroup
 }
 
@@ -262,8 +262,9 @@ func (g *gate) shut() {
 	for _, v := range g.waiting {
 		v.drop()
 	}
-	g.closed = true
-	close(g.end)
+	if g.closed = true; g.end != nil {
+		close(g.end)
+	}
 }
 
 // source names the origin of a connection, without the port: it differs for

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // TestQuietGate: who leaves without a wrong word is not worth a line, as the losers
@@ -186,7 +187,7 @@ func TestWrongSecretsAreSlowedDown(t *testing.T) {
 		if took := try("10.0.0.2"); took != 0 {
 			t.Errorf("another source waited for %v", took)
 		}
-		time.Sleep(refusalPause + time.Second)
+		clocktest.Pass(refusalPause + time.Second)
 		if took := try("10.0.0.1"); took != 0 {
 			t.Errorf("after a minute it waits for %v", took)
 		}

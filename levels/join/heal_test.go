@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // The leaders of 35 nodes: the first has 32 below it, and the second the rest.
@@ -153,20 +154,12 @@ func TestGoodbyeBeyondTheCut(t *testing.T) {
 	boxes := []*mailbox{watch(jobs[0]), watch(jobs[1])}
 	watch(jobs[2])
 	kill()
-	for end := time.Now().Add(30 * time.Second); !jobs[0].hasEdge(3) || !jobs[2].hasEdge(0); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("rank 3 found no other rank above it")
-		}
-	}
+	clocktest.Until(t, "rank 3 has found another rank above it", func() bool { return jobs[0].hasEdge(3) && jobs[2].hasEdge(0) })
 	if err := jobs[2].Close(t.Context()); err != nil {
 		t.Error(err)
 	}
 	for i, m := range boxes {
-		for end := time.Now().Add(30 * time.Second); !errors.Is(jobs[i].goneError(3), ErrLeft); time.Sleep(time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("rank %d has not heard the goodbye: %v", i, jobs[i].goneError(3))
-			}
-		}
+		clocktest.Until(t, fmt.Sprintf("rank %d has heard the goodbye", i), func() bool { return errors.Is(jobs[i].goneError(3), ErrLeft) })
 		m.mu.Lock()
 		if len(m.lost) != 1 {
 			t.Errorf("rank %d learned of %v", i, m.lost)

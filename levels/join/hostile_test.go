@@ -11,9 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // lines counts log lines.
@@ -57,7 +59,11 @@ func TestHostileConnections(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	goroutines := runtime.NumGoroutine()
 	defer beset(t, jobs[1].Peers[1].Addrs[0].String())()
-	time.Sleep(100 * time.Millisecond)
+	clocktest.Until(t, "strangers hold all slots, or have been refused", func() bool {
+		jobs[1].door.mu.Lock()
+		defer jobs[1].door.mu.Unlock()
+		return len(jobs[1].door.waiting) >= gateSlots-1
+	})
 	if n := runtime.NumGoroutine() - goroutines; n > gateSlots+10 {
 		t.Errorf("%d goroutines for strangers; allowed are %d", n, gateSlots)
 	}
@@ -110,28 +116,23 @@ func beset(t *testing.T, address string) func() {
 // TestSlowLoris sends a greeting byte by byte; the handshake's deadline counts from
 // its beginning, not from the last byte.
 func TestSlowLoris(t *testing.T) {
-	if testing.Short() {
-		t.Skip("waits for the handshake's deadline of 5 s")
-	}
-	t.Parallel()
-	jobs := mustJoin(t, configs(t, 2))
-	c, err := net.Dial("tcp", jobs[1].Peers[1].Addrs[0].String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	g := newGreeting(3, 0, 1)
-	hello := g.append(nil)
-	began := time.Now()
-	for i := 0; ; i++ {
-		if _, err := c.Write(hello[i%20 : i%20+1]); err != nil {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{key: jobKey("one", nil), size: 2, freed: make(chan struct{}, 1), log: &refusals{log: slog.New(slog.DiscardHandler)}}
+		c, conn := net.Pipe()
+		v := g.enter(sourced{conn, "10.0.0.1"})
+		go g.receive(v)
+		greeting := newGreeting(purposeTree, 0, 1)
+		began := time.Now()
+		for _, b := range greeting.append(nil) {
+			if _, err := c.Write([]byte{b}); err != nil {
+				break
+			}
+			clocktest.Pause(t.Context(), 200*time.Millisecond)
 		}
-		if time.Since(began) > handshakeTime+time.Minute || i == greetingLen-1 {
-			t.Fatalf("still open after %v", time.Since(began))
+		if took := time.Since(began); took != handshakeTime {
+			t.Errorf("the handshake ended after %v, want %v", took, handshakeTime)
 		}
-		time.Sleep(200 * time.Millisecond)
-	}
+	})
 }
 
 // recorder keeps what a connection sends.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 const testSecret = "correct horse battery staple, and more of them"
@@ -265,11 +266,11 @@ func TestCloseInAHurry(t *testing.T) {
 		t.Error(err)
 	}
 	jobs[1].closeErr = nil // mustJoin closes again and takes an error for a failure
-	if m.eventually(200*time.Millisecond, func() bool { return len(m.lost) > 0 }) {
+	clocktest.Until(t, "rank 0 knows that rank 1 has left", func() bool { return errors.Is(jobs[0].Send(1, 1, nil), ErrLeft) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lost) > 0 {
 		t.Errorf("lost: %v", m.lost)
-	}
-	if err := jobs[0].Send(1, 1, nil); !errors.Is(err, ErrLeft) {
-		t.Errorf("send: %v", err)
 	}
 }
 
@@ -332,11 +333,13 @@ func TestNoLeaks(t *testing.T) {
 		cycle()
 	}
 	var g, f int
-	for range 50 { // the last goroutines may still be on their way out
-		if g, f = runtime.NumGoroutine(), openFiles(t); g <= goroutines && f <= files {
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if clocktest.Await(ctx, func() bool { // the last goroutines may still be on their way out
+		g, f = runtime.NumGoroutine(), openFiles(t)
+		return g <= goroutines && f <= files
+	}) == nil {
+		return
 	}
 	var stacks bytes.Buffer
 	buf := make([]byte, 1<<20)

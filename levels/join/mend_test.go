@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // die ends a rank of this process as far as others see it.
@@ -60,16 +61,16 @@ func TestMend(t *testing.T) {
 		onAll(t, jobs, func(j *Job) error {
 			for i := range messages {
 				b := binary.BigEndian.AppendUint32(make([]byte, i%7*500), uint32(i))
-				for j.Broadcast(1, b) != nil {
-					time.Sleep(time.Millisecond)
+				if err := clocktest.Await(t.Context(), func() bool { return j.Broadcast(1, b) == nil }); err != nil {
+					return err
 				}
-				if i%20 == 0 {
-					time.Sleep(5 * time.Millisecond)
+				if i%20 == 0 { // the breaks are between messages
+					clocktest.Pause(t.Context(), 5*time.Millisecond)
 				}
 			}
 			return nil
 		})
-		eventually(t, "all messages have come", func() bool {
+		clocktest.Until(t, "all messages have come", func() bool {
 			return !slices.ContainsFunc(jobs, func(j *Job) bool { return !got[j.Rank].isFull(j.Rank, uint32(messages)) })
 		})
 		close(over)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // TestVigil: a rank meets the others and then dies, or hangs, before it is part of the tree. All others name it, and of
@@ -213,7 +214,7 @@ func leaveOne(ctx context.Context, cfg Config, joined, left levels.Rank, end <-c
 			f := frame{kind: frameGoodbye, to: everyone}
 			deliver(c, f.encode(), time.Now().Add(reasonTime))
 		case left:
-			time.Sleep(100 * time.Millisecond) // it is in the exchange by now
+			clocktest.Pause(ctx, 100*time.Millisecond) // it is in the exchange by now
 			c.Close()
 		}
 	}

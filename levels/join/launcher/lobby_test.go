@@ -14,6 +14,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // desk is the launcher's end of a lobby.
@@ -46,16 +48,6 @@ func (d *desk) hear(t *testing.T, want LobbyNote) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +heard:\n%s", diff)
-	}
-}
-
-// until waits for a condition that a note makes true.
-func until(t *testing.T, what string, true func() bool) {
-	t.Helper()
-	for end := time.Now().Add(10 * time.Second); !true(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal(what)
-		}
 	}
 }
 
@@ -99,7 +91,7 @@ func TestLobbyInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, d := newDesk(t, false)
 		ctx, stop := l.InTime(t.Context())
-		time.Sleep(time.Hour)
+		clocktest.Pass(time.Hour)
 		if ctx.Err() != nil {
 			t.Errorf("gave up before anybody had joined: %v", context.Cause(ctx))
 		}
@@ -129,7 +121,7 @@ func TestLobbyOfMember(t *testing.T) {
 		t.Error("one that comes back must not wait")
 	}
 	d.tell(t, LobbyNote{Waiting: &[]Newcomer{{5, []int{4, 5}}, {2, []int{2}}}})
-	until(t, "nobody waits", func() bool { return len(l.Waiting()) == 2 && l.Waiting()[0].Slot == 5 })
+	clocktest.Until(t, "nobody waits", func() bool { return len(l.Waiting()) == 2 && l.Waiting()[0].Slot == 5 })
 	go func() { _ = l.Invite([]Place{{Slot: 5, Rank: 1, Size: 2, Text: "x"}}) }()
 	d.hear(t, LobbyNote{Invite: []Place{{Slot: 5, Rank: 1, Size: 2, Text: "x"}}})
 
@@ -148,7 +140,7 @@ func TestLobbyOfMember(t *testing.T) {
 		t.Errorf("the end of another process: %v", context.Cause(other))
 	}
 	l.conn.Close() // without a launcher nobody is waited for
-	until(t, "somebody waits", func() bool { return l.Waiting() == nil })
+	clocktest.Until(t, "somebody waits", func() bool { return l.Waiting() == nil })
 	if _, err := l.Await(t.Context()); err == nil {
 		t.Error("a place without a launcher")
 	}

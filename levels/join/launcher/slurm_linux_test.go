@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // slurm is a Slurm of two nodes on an emulated cluster.
@@ -109,16 +111,12 @@ func (s *slurm) allot(t *testing.T, env []string, line ...string) outcome {
 // await waits until both nodes can be given.
 func (s *slurm) await(t *testing.T) {
 	t.Helper()
-	end := time.Now().Add(time.Minute)
-	for time.Now().Before(end) {
+	clocktest.Until(t, "Slurm can give both nodes", func() bool {
 		cmd := exec.Command(s.script, s.on("0", "sinfo", "-h", "-t", "idle", "-o", "%D")[1:]...)
 		cmd.Env = append(os.Environ(), "SLURM_CONF="+filepath.Join(s.dir, "slurm.conf"))
-		if out, _ := cmd.CombinedOutput(); strings.TrimSpace(string(out)) == "2" {
-			return
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
-	t.Fatal("Slurm has not come up")
+		out, _ := cmd.CombinedOutput()
+		return strings.TrimSpace(string(out)) == "2"
+	})
 }
 
 func TestSlurm(t *testing.T) {

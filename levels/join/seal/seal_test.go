@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync"
 	"testing"
 	"time"
 )
@@ -87,16 +88,22 @@ func TestWriteInPieces(t *testing.T) {
 	a, b := pair(t)
 	sent := bytes.Repeat([]byte("0123456789"), 800_000)
 	b.SetReadDeadline(time.Now().Add(time.Minute))
-	came := make(chan []byte)
+	came, full := make(chan []byte), make(chan bool)
+	filled := sync.OnceFunc(func() { close(full) })
+	defer filled()
 	go func() {
-		time.Sleep(20 * time.Millisecond) // so that the socket fills
-		got, _ := io.ReadAll(b)           // what is missing is seen below
+		<-full
+		got, _ := io.ReadAll(b) // what is missing is seen below
 		came <- got
 	}()
-	for k := 0; k < len(sent); {
+	for k := 0; k < len(sent); { // which is more than a socket holds
 		a.SetWriteDeadline(time.Now().Add(time.Millisecond))
 		n, err := a.Write(sent[k:min(len(sent), k+100_000)])
-		if k += n; err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		k += n
+		switch {
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			filled()
+		case err != nil:
 			t.Fatal(err)
 		}
 	}
@@ -127,7 +134,7 @@ func TestDetach(t *testing.T) {
 	}
 	raw.Write(s.End(s.Seal(nil, []byte("first of the link"))))
 	got := make([]byte, 100)
-	time.Sleep(10 * time.Millisecond) // both are in the socket: whoever reads ahead has the link's
+	// Both are in the socket, as loopback delivers within a write: whoever reads ahead has the link's.
 	if n, err := io.ReadFull(b, got[:3]); err != nil || string(got[:n]) != "las" {
 		t.Fatalf("got %q, %v", got[:n], err)
 	}
@@ -141,7 +148,6 @@ func TestDetach(t *testing.T) {
 		t.Fatal(err)
 	}
 	raw.Write(s.End(s.Seal(nil, []byte("first of the link"))))
-	time.Sleep(10 * time.Millisecond)
 	io.ReadFull(b, got[:4])
 	theirs, raw, err := b.Detach()
 	if err != nil {
