@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -183,6 +184,7 @@ const asRank = "JOIN_TEST_AS_RANK"
 // TestMain is a rank when told so: it joins, says so on stdout and waits.
 func TestMain(m *testing.M) {
 	if os.Getenv(asRank) == "" {
+		_ = flag.Set("test.parallel", "16") // parallel tests mostly wait for deadlines
 		os.Exit(m.Run())
 	}
 	cfg, err := FromEnv(os.Getenv)

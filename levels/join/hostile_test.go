@@ -120,16 +120,19 @@ func TestSlowLoris(t *testing.T) {
 		g := &gate{key: jobKey("one", nil), size: 2, freed: make(chan struct{}, 1), log: &refusals{log: slog.New(slog.DiscardHandler)}}
 		c, conn := net.Pipe()
 		v := g.enter(sourced{conn, "10.0.0.1"})
-		go g.receive(v)
+		began, ended := time.Now(), make(chan time.Time, 1)
+		go func() {
+			g.receive(v)
+			ended <- time.Now()
+		}()
 		greeting := newGreeting(purposeTree, 0, 1)
-		began := time.Now()
 		for _, b := range greeting.append(nil) {
 			if _, err := c.Write([]byte{b}); err != nil {
 				break
 			}
 			clocktest.Pause(t.Context(), 200*time.Millisecond)
 		}
-		if took := time.Since(began); took != handshakeTime {
+		if took := (<-ended).Sub(began); took != handshakeTime {
 			t.Errorf("the handshake ended after %v, want %v", took, handshakeTime)
 		}
 	})

@@ -278,7 +278,6 @@ func TestJoinCancelled(t *testing.T) {
 	cs := configs(t, 3)[:2]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	began := time.Now()
 	var all sync.WaitGroup
 	for _, c := range cs {
 		all.Go(func() {
@@ -288,9 +287,6 @@ func TestJoinCancelled(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if took := time.Since(began); took > 2*time.Minute {
-		t.Errorf("took %v", took)
-	}
 }
 
 func TestCloseIsIdempotentAndNamesWhoStays(t *testing.T) {

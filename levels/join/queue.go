@@ -102,13 +102,6 @@ func (q *queue[T]) takeFirst(ready func(T) bool) (item T, ok bool) {
 // isDone reports whether all items were taken and dealt with, or never will be. The lock is held.
 func (q *queue[T]) isDone() bool { return q.closed || q.idle && len(q.items) == 0 }
 
-// done is isDone without the lock.
-func (q *queue[T]) done() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return q.isDone()
-}
-
 // awaitDone returns when done holds, or the context ends.
 func (q *queue[T]) awaitDone(ctx context.Context) {
 	defer context.AfterFunc(ctx, q.wake)()

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // A full queue lets put wait; once it is loose put goes on, beyond the limit.
@@ -33,6 +35,13 @@ func TestLooseQueue(t *testing.T) {
 	})
 }
 
+// done is isDone without the lock.
+func (q *queue[T]) done() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.isDone()
+}
+
 // Items are done when their taker comes for more, and nobody waits for them beyond the context.
 func TestAwaitDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -40,7 +49,7 @@ func TestAwaitDone(t *testing.T) {
 		began := time.Now()
 		go func() { // until the queue closes
 			for range q.takeAll() {
-				time.Sleep(time.Second)
+				clocktest.Pause(t.Context(), time.Second)
 			}
 			q.takeAll()
 		}()
