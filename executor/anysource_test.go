@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // recvAny receives from any rank, blockingly, and returns from which.
@@ -266,7 +267,7 @@ func TestAnySourceIsSeen(t *testing.T) {
 			_, err := recvAny(again, w, 1, 8, nil)
 			waits <- err
 		}()
-		time.Sleep(time.Second)
+		clocktest.Pass(time.Second)
 		s := w.States([]levels.Rank{1})[0]
 		stop()
 		<-waits

@@ -7,11 +7,13 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -20,9 +22,7 @@ var errEnough = errors.New("had enough")
 // inCall returns when all ranks but the given one wait in a call.
 func inCall(ctx context.Context, w *executor.World, but int) {
 	for r := range w.Size() {
-		for r != but && len(w.Endpoint(levels.Rank(r)).Waiting()) == 0 && ctx.Err() == nil {
-			time.Sleep(100 * time.Microsecond)
-		}
+		_ = clocktest.Await(ctx, func() bool { return r == but || len(w.Endpoint(levels.Rank(r)).Waiting()) > 0 })
 	}
 }
 
@@ -46,53 +46,57 @@ func broken(t *testing.T, w *executor.World, runs []*executor.Run, cause error) 
 func second[T any](_ T, err error) error { return err }
 
 // A rank whose context is cancelled returns the context's cause, the others say
-// which rank it was, whether anybody waits for their runs or not.
+// which rank it was, whether anybody waits for their runs or not. All do so at once: nobody waits for a
+// timer.
 func TestCancel(t *testing.T) {
 	const canceller, absent = 1, 3
 	for _, waiting := range []string{"Do", "Start and Wait", "Start"} {
 		t.Run(waiting, func(t *testing.T) {
-			w := newWorld(t, 4, executor.Config{})
-			runs, _ := sumsOn(t, w, "2x2", "shape=han,fs=64KiB,w=2,s=sm,i=adapt/chain", 0, 100_000)
-			var asked time.Time
-			errs := ranks(t, w, func(ctx context.Context, r int) error {
-				mine, cancel := context.WithCancelCause(ctx)
-				defer cancel(nil)
-				switch {
-				case r == absent:
-					return nil
-				case r == canceller:
-					go func() {
-						inCall(ctx, w, absent)
-						asked = time.Now()
-						cancel(errEnough)
-					}()
+			inBubble(t, 4, executor.Config{}, func(t *testing.T, w *executor.World) {
+				runs, _ := sumsOn(t, w, "2x2", "shape=han,fs=64KiB,w=2,s=sm,i=adapt/chain", 0, 100_000)
+				var asked time.Time
+				errs := ranks(t, w, func(ctx context.Context, r int) error {
+					mine, cancel := context.WithCancelCause(ctx)
+					defer cancel(nil)
+					switch {
+					case r == absent:
+						return nil
+					case r == canceller:
+						go func() {
+							synctest.Wait() // the others are in the call
+							asked = time.Now()
+							cancel(errEnough)
+						}()
+					}
+					if waiting == "Do" {
+						return runs[r].Do(mine)
+					}
+					if err := runs[r].Start(mine); err != nil {
+						return err
+					}
+					if waiting == "Start" {
+						_ = clocktest.Await(ctx, func() bool { return len(w.Endpoint(levels.Rank(r)).Waiting()) == 0 })
+					}
+					return runs[r].Wait(mine)
+				})
+				most := time.Duration(0)
+				if waiting == "Start" { // and looks at them every millisecond
+					most = time.Millisecond
 				}
-				if waiting == "Do" {
-					return runs[r].Do(mine)
+				if took := time.Since(asked); took > most {
+					t.Errorf("it took %v to end, want %v at most", took, most)
 				}
-				if err := runs[r].Start(mine); err != nil {
-					return err
-				}
-				if waiting == "Start" {
-					for len(w.Endpoint(levels.Rank(r)).Waiting()) > 0 && ctx.Err() == nil {
-						time.Sleep(time.Millisecond)
+				for r, err := range errs {
+					switch {
+					case r == absent:
+					case r == canceller && !errors.Is(err, errEnough):
+						t.Errorf("rank %d: %v, want %v", r, err, errEnough)
+					case r != canceller && (!names(err, canceller) || !errors.Is(err, errEnough)):
+						t.Errorf("rank %d: %v, want a PeerError of rank %d with %v", r, err, canceller, errEnough)
 					}
 				}
-				return runs[r].Wait(mine)
+				broken(t, w, runs, errEnough)
 			})
-			if took := time.Since(asked); took > 2*time.Minute {
-				t.Errorf("it took %v to end", took)
-			}
-			for r, err := range errs {
-				switch {
-				case r == absent:
-				case r == canceller && !errors.Is(err, errEnough):
-					t.Errorf("rank %d: %v, want %v", r, err, errEnough)
-				case r != canceller && (!names(err, canceller) || !errors.Is(err, errEnough)):
-					t.Errorf("rank %d: %v, want a PeerError of rank %d with %v", r, err, canceller, errEnough)
-				}
-			}
-			broken(t, w, runs, errEnough)
 		})
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -29,19 +30,14 @@ func worldBarriers(t failer, w *executor.World) []*executor.Run {
 // nothingLeft waits until the ranks know of no communicator but that of all ranks.
 func nothingLeft(t *testing.T, w *executor.World, bars []*executor.Run) {
 	t.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) { // goodbyes by the control plane are on their way
+	clocktest.Until(t, "no communicator is left", func() bool { // goodbyes by the control plane are on their way
 		do(t, w, bars)
 		left := 0
 		for r := range w.Size() {
 			left += w.Endpoint(levels.Rank(r)).Comms() - 1
 		}
-		if left == 0 {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%d communicators are left on %d ranks", left, w.Size())
-		}
-	}
+		return left == 0
+	})
 }
 
 // A communicator that is closed while its failure is on its way, marked but not settled,
@@ -135,11 +131,12 @@ func TestGoodbyeWhileTelling(t *testing.T) {
 	var once sync.Once
 	p.AfterTold(0, func() {
 		once.Do(func() { // rank 1 hears the reason and leaves
-			for until := time.Now().Add(patience); comms[0].Goodbyes() == 0 && time.Now().Before(until); time.Sleep(time.Millisecond) {
+			_ = clocktest.Await(t.Context(), func() bool {
 				if comms[1].Failed() {
 					_ = comms[1].Close()
 				}
-			}
+				return comms[0].Goodbyes() > 0
+			})
 		})
 	})
 	never := post(t, t.Context(), comms[0], 1, 0, nil)
@@ -284,12 +281,10 @@ func TestDisownedBudget(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		for until := time.Now().Add(patience); w.Endpoint(0).Budget(1) < 60<<10; time.Sleep(time.Millisecond) {
+		clocktest.Until(t, "the budget is whole again", func() bool {
 			do(t, w, bars)
-			if time.Now().After(until) {
-				t.Fatalf("%d bytes of the budget are left", w.Endpoint(0).Budget(1))
-			}
-		}
+			return w.Endpoint(0).Budget(1) >= 60<<10
+		})
 		if n := w.Endpoint(0).Comms(); n != 1 {
 			t.Errorf("%d communicators are left on the rank that made them", n-1)
 		}
@@ -309,27 +304,35 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 // A rank that has closed everything makes no communicator any more. Others that make one
 // with it don't wait for ever, in either direction.
 func TestCommunicatorMadeAfterClose(t *testing.T) {
-	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
-		t.Parallel() // each waits for the time that a late goodbye has
-		succeed(t, w, func(ctx context.Context, r int) error {
-			e := w.Endpoint(levels.Rank(r))
-			if r == 1 {
-				if err := e.Close(); err != nil {
-					return err
-				}
-			}
-			c := makeComm(t, e, 5, everyone(w))
-			var err error
-			if r == 0 { // nobody will send it
-				_, err = recvOn(ctx, c, 2, 1, nil)
-			} else {
-				err = barrierOn(t, c).Do(ctx)
-			}
-			if !errors.Is(err, executor.ErrClosed) {
-				return fmt.Errorf("error %w", err)
-			}
-			return nil
+	inBubble(t, 3, executor.Config{}, closeThenMake)
+	for _, topo := range []string{"1x3", "3x1"} {
+		t.Run(topo, func(t *testing.T) {
+			t.Parallel() // each waits for the time that a late goodbye has
+			closeThenMake(t, processesOf(t, topo).World)
 		})
+	}
+}
+
+// closeThenMake has rank 1 of three close, and all make a communicator then.
+func closeThenMake(t *testing.T, w *executor.World) {
+	succeed(t, w, func(ctx context.Context, r int) error {
+		e := w.Endpoint(levels.Rank(r))
+		if r == 1 {
+			if err := e.Close(); err != nil {
+				return err
+			}
+		}
+		c := makeComm(t, e, 5, everyone(w))
+		var err error
+		if r == 0 { // nobody will send it
+			_, err = recvOn(ctx, c, 2, 1, nil)
+		} else {
+			err = barrierOn(t, c).Do(ctx)
+		}
+		if !errors.Is(err, executor.ErrClosed) {
+			return fmt.Errorf("error %w", err)
+		}
+		return nil
 	})
 }
 

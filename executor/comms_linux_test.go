@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -188,7 +189,9 @@ func TestDisown(t *testing.T) {
 			}
 			switch r {
 			case 2:
-				time.Sleep(10 * time.Millisecond)
+				if err := clocktest.Await(ctx, func() bool { return len(w.Endpoint(0).Waiting()) > 0 }); err != nil {
+					return err
+				}
 				w.Endpoint(2).Comm(0).Disown(4, errEnough)
 				disowned.Done()
 			case 1: // it makes its end late
@@ -316,7 +319,7 @@ func TestShortReceiveThenClose(t *testing.T) {
 		if err := w.Endpoint(1).Close(); err != nil {
 			t.Error(err)
 		}
-		time.Sleep(20 * time.Millisecond) // all that rank 1 has said is here
+		clocktest.Pause(t.Context(), 20*time.Millisecond) // all that rank 1 has said is here
 		succeed(t, w, func(ctx context.Context, r int) error {
 			if r == 0 {
 				return sent.Wait(ctx)

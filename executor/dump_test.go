@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -18,7 +19,7 @@ func TestDump(t *testing.T) {
 		runs := crossed(t, w, 0)
 		done := make(chan error)
 		go func() { done <- runs[1].Do(t.Context()) }()
-		time.Sleep(2050 * time.Millisecond)
+		clocktest.Pass(2050 * time.Millisecond)
 		var b bytes.Buffer
 		w.Dump(&b)
 		want := regexp.MustCompile(`^rank 0: in no call
@@ -77,7 +78,7 @@ func TestFailureGrowsOld(t *testing.T) {
 			t.Fatal("a call without rank 0 has ended well")
 		}
 		for _, ago := range []time.Duration{0, 3 * time.Second} {
-			time.Sleep(ago)
+			clocktest.Pass(ago)
 			if s := w.Endpoint(1).State(0); s.Failed == nil || s.Failed.Ago.Round(time.Second) != ago {
 				t.Errorf("%v after the failure the state has %+v", ago, s.Failed)
 			}

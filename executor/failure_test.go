@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -153,7 +154,7 @@ func TestCloseBetweenRunsOfOthers(t *testing.T) {
 							return err
 						}
 					case 1:
-						time.Sleep(300 * time.Millisecond)
+						clocktest.Pass(300 * time.Millisecond)
 						if err := first[r].Start(ctx); err != nil {
 							return err
 						}
@@ -303,7 +304,7 @@ func TestFailEndsEverything(t *testing.T) {
 	failed := make(chan bool)
 	go func() {
 		defer close(failed)
-		time.Sleep(time.Millisecond)
+		_ = clocktest.Await(t.Context(), func() bool { return len(w.Endpoint(0).Waiting()) > 0 })
 		w.Fail(1, errEnough)
 	}()
 	if err := runs[0].Do(t.Context()); !names(err, 1) || !errors.Is(err, errEnough) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // manyBarriers binds n barriers on both ranks of a world.
@@ -62,7 +63,7 @@ func TestEachWaiterReturnsWithItsRun(t *testing.T) {
 				synctest.Wait()
 			}
 			for _, r := range theirs {
-				time.Sleep(time.Second)
+				clocktest.Pass(time.Second)
 				if err := r.Do(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -79,7 +80,7 @@ func TestBackgroundDrives(t *testing.T) {
 		mine, theirs := manyBarriers(t, w, 4)
 		startAll(t, mine)
 		for i := range 2 {
-			time.Sleep(time.Second)
+			clocktest.Pass(time.Second)
 			if err := theirs[i].Do(t.Context()); err != nil {
 				t.Fatal(err)
 			}

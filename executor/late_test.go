@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // All errors by a deadline name the rank that has not come and no other one, though most
@@ -25,7 +26,7 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 					errs := ranks(t, w, func(ctx context.Context, r int) error {
 						w.Endpoint(levels.Rank(r)).Adopt()
 						if r == late {
-							time.Sleep(time.Second)
+							clocktest.Pass(time.Second)
 							return runs[r].Do(ctx)
 						}
 						ctx, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
@@ -219,7 +220,7 @@ func TestRecordedTransfers(t *testing.T) {
 	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
 		done := make(chan error)
 		go func() { done <- received(w.Endpoint(1).Comm(0), false, t.Context()) }()
-		time.Sleep(time.Second)
+		clocktest.Pass(time.Second)
 		open := w.Endpoint(1).Recording().Unfinished()
 		if len(open) != 1 || open[0].Request != "receive from rank 0, tag 5" || !open[0].Apart {
 			t.Errorf("the recording has %+v", open)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -215,13 +216,13 @@ func TestMismatchWithoutSteps(t *testing.T) {
 							return ten[r].Do(ctx)
 						}
 						if comesLast {
-							time.Sleep(2 * time.Second)
+							clocktest.Pass(2 * time.Second)
 							return none[r].Do(ctx)
 						}
 						if err := none[r].Do(ctx); err != nil {
 							return err // a message of the others was there already
 						}
-						time.Sleep(2 * time.Second)
+						clocktest.Pass(2 * time.Second)
 						return none[r].Do(ctx)
 					})
 					for r, err := range errs {

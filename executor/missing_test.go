@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -29,8 +29,7 @@ func TestMissingRanks(t *testing.T) {
 				go func() { done <- run.Do(t.Context()) }()
 			}
 		}
-		time.Sleep(1500 * time.Millisecond)
-		synctest.Wait()
+		clocktest.Pass(1500 * time.Millisecond)
 		var waiting []string
 		for r := range levels.Rank(6) {
 			waiting = append(waiting, w.Endpoint(r).Waiting()...)

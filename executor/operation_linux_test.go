@@ -6,10 +6,10 @@ import (
 	"runtime"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -85,9 +85,7 @@ func misbehave(t *testing.T, w *executor.World, h *levels.Topology, how string, 
 			return runs[r].Wait(ctx) // which returns, whatever the operation does to its goroutine
 		}
 		waiter.Wait()
-		for len(w.Endpoint(levels.Rank(r)).Waiting()) > 0 && ctx.Err() == nil { // driven in the background
-			time.Sleep(100 * time.Microsecond)
-		}
+		_ = clocktest.Await(ctx, func() bool { return len(w.Endpoint(levels.Rank(r)).Waiting()) == 0 }) // driven in the background
 		return runs[r].Wait(ctx)
 	})
 	for r, err := range errs {

@@ -21,6 +21,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 )
 
@@ -458,7 +459,7 @@ func (p *Processes) TellLate(rank levels.Rank, by time.Duration) (wait func()) {
 	var told sync.WaitGroup
 	told.Go(func() {
 		for tell := range l.queue {
-			time.Sleep(by)
+			clocktest.Pause(context.Background(), by)
 			tell()
 		}
 	})

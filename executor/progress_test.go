@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // A rank waits for one that comes only when another library has gone on, which the waiting
@@ -47,17 +48,11 @@ func TestProgressKeepsTheClock(t *testing.T) {
 	runs := crossed(t, w, 0)
 	done := make(chan error, 1)
 	go func() { done <- runs[1].Do(ctx) }()
-	for begin := time.Now(); ; time.Sleep(time.Millisecond) {
+	clocktest.Until(t, "a stall is reported", func() bool {
 		log.mu.Lock()
-		n := len(log.all)
-		log.mu.Unlock()
-		if n > 0 {
-			break
-		}
-		if time.Since(begin) > patience {
-			t.Fatal("no report of a stall")
-		}
-	}
+		defer log.mu.Unlock()
+		return len(log.all) > 0
+	})
 	enough := errors.New("enough")
 	cancel(enough)
 	select {
@@ -84,11 +79,7 @@ func TestDone(t *testing.T) {
 	if err := runs[0].Do(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	for begin := time.Now(); !runs[1].Done(); time.Sleep(time.Millisecond) {
-		if time.Since(begin) > patience {
-			t.Fatal("a run that nobody waits for does not end")
-		}
-	}
+	clocktest.Until(t, "a run that nobody waits for ends", runs[1].Done)
 	if err := runs[1].Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
@@ -52,31 +52,23 @@ const nodes = "shape=han,fs=all,w=1,i=adapt/chain"
 func TestBudgetIsCharged(t *testing.T) {
 	const allowed = 3
 	h, p := parse(t, "2x1", nodes)
-	w := newWorld(t, 2, executor.Config{EagerBudget: allowed * (12 + 64)})
-	runs := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(2, 3)))
-	ended := make(chan bool)
-	root := w.Endpoint(0)
-	succeed(t, w, func(ctx context.Context, r int) error {
-		if r == 1 {
-			for stuck := 0; stuck < 3 && ctx.Err() == nil; time.Sleep(time.Millisecond) {
-				select {
-				case <-ended:
-					return fmt.Errorf("the root has sent %d messages that nobody took, want %d", root.Comm(0).Counters().Eager, allowed)
-				default:
-				}
-				if root.Comm(0).Counters().Runs == allowed+1 {
-					stuck++
+	inBubble(t, 2, executor.Config{EagerBudget: allowed * (12 + 64)}, func(t *testing.T, w *executor.World) {
+		runs := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: 3, Type: tasks.Int32}, p}.bind(t, nil, raws(numbers(2, 3)))
+		root := w.Endpoint(0)
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r == 1 {
+				synctest.Wait() // the root can't go on
+				if c := root.Comm(0).Counters(); c.Eager != allowed || c.Runs != allowed+1 {
+					return fmt.Errorf("the root has sent %d messages in %d runs that nobody took, want %d", c.Eager, c.Runs, allowed)
 				}
 			}
-		} else {
-			defer close(ended)
-		}
-		for range 10 {
-			if err := runs[r].Do(ctx); err != nil {
-				return err
+			for range 10 {
+				if err := runs[r].Do(ctx); err != nil {
+					return err
+				}
 			}
-		}
-		return nil
+			return nil
+		})
 	})
 }
 

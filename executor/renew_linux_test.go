@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // breakConnection ends a connection of one rank in one of several ways. It reports whether there was one.
@@ -61,7 +62,7 @@ func TestBrokenConnections(t *testing.T) {
 		most := 1 + draw.IntN(3)
 		var over atomic.Bool
 		go func() { // ends with the ranks, or before
-			for n := 0; n < most && !over.Load(); time.Sleep(time.Duration(draw.IntN(1500)) * time.Millisecond) {
+			for n := 0; n < most && !over.Load(); clocktest.Pause(t.Context(), time.Duration(draw.IntN(1500))*time.Millisecond) {
 				if p.breakConnection(draw) {
 					breaks.Add(1)
 					n++

@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -173,10 +174,8 @@ func TestSelfWakes(t *testing.T) {
 			succeed(t, w, func(ctx context.Context, r int) error {
 				sent := make(chan error, 1)
 				go func() {
-					for len(w.Endpoint(levels.Rank(r)).Waiting()) == 0 && ctx.Err() == nil {
-						time.Sleep(100 * time.Microsecond)
-					}
-					time.Sleep(10 * time.Millisecond) // by then it mostly sleeps
+					_ = clocktest.Await(ctx, func() bool { return len(w.Endpoint(levels.Rank(r)).Waiting()) > 0 })
+					clocktest.Pause(ctx, 10*time.Millisecond) // by then it mostly sleeps
 					sent <- send(ctx, w, r, r, 0, message(n, r))
 				}()
 				buf := make([]byte, n)

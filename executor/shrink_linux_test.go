@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -300,8 +301,8 @@ func TestShrinkWithoutThoseWhoGaveUp(t *testing.T) {
 			if r == 1 {
 				defer close(left)
 				c.Revoke(errEnough)
-				for !e.GoesOn() && ctx.Err() == nil {
-					time.Sleep(time.Millisecond)
+				if err := clocktest.Await(ctx, e.GoesOn); err != nil {
+					return err
 				}
 				return e.Close()
 			}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -65,7 +66,7 @@ func TestStall(t *testing.T) {
 		if got, want := fmt.Sprint(w.Endpoint(1).Waiting()), "[rank 1, bcast 3 i32 root 0: waits for r0: ib#0 recv r0>r1 12B]"; got != want {
 			t.Errorf("waiting: %s, want %s", got, want)
 		}
-		time.Sleep(5 * time.Second)
+		clocktest.Pass(5 * time.Second)
 		if err := runs[0].Do(t.Context()); err != nil {
 			t.Fatal(err)
 		}

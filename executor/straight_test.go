@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -98,7 +99,7 @@ func straightAndTakenOver(t *testing.T, open func(*rapid.T, *levels.Topology, ex
 			c := w.Endpoint(levels.Rank(r)).Comm(0)
 			for number, which := range order {
 				if rand.IntN(8) < lazy {
-					time.Sleep(time.Duration(rand.IntN(100)) * time.Microsecond)
+					clocktest.Pause(ctx, time.Duration(rand.IntN(100))*time.Microsecond)
 				}
 				if messages && number%7 == 0 { // in the same rings
 					if err := shift(ctx, c, number); err != nil {

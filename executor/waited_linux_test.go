@@ -1,18 +1,20 @@
 package executor_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
 // Of ranks one of which is late, the late one waits least, also if waiting ranks let another library go on.
 func TestWaited(t *testing.T) {
 	waits(t, executor.Config{})
-	waits(t, executor.Config{Progress: func() { time.Sleep(100 * time.Microsecond) }})
+	waits(t, executor.Config{Progress: func() { clocktest.Pause(context.Background(), 100*time.Microsecond) }})
 }
 
 func waits(t *testing.T, config executor.Config) {
@@ -25,7 +27,7 @@ func waits(t *testing.T, config executor.Config) {
 			go func() {
 				for range 10 {
 					if r == 1 {
-						time.Sleep(20 * time.Millisecond)
+						clocktest.Pause(t.Context(), 20*time.Millisecond)
 					}
 					if err := run.Do(t.Context()); err != nil {
 						done <- err

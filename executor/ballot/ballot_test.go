@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // paper is a network of voters. Those in lost count as lost everywhere, and say nothing.
@@ -143,14 +144,14 @@ func TestProof(t *testing.T) {
 		p := newPaper(4, 0, 1)
 		defer p.stop()
 		m := p.begin(3)
-		time.Sleep(time.Minute)
+		clocktest.Pass(time.Minute)
 		since, lost := m.State()
 		if m.Decision() != nil || since.IsZero() || !slices.Equal(lost, []levels.Rank{0, 1}) {
 			t.Errorf("decided %v, in a minority since %v, without %v", m.Decision(), since, lost)
 		}
 		p.gone.Store(true)
 		<-m.Known()
-		time.Sleep(mostAgain)
+		clocktest.Pass(mostAgain)
 		p.want(t, 2, 3)
 	})
 }
@@ -186,7 +187,7 @@ func TestUnheardEnd(t *testing.T) {
 			m := p.begin(1)
 			p.begin(2)
 			if unknown > 0 {
-				time.Sleep(unknown)
+				clocktest.Pass(unknown)
 				if m.Decision() != nil {
 					t.Error("decided without one that may live")
 				}
@@ -196,7 +197,7 @@ func TestUnheardEnd(t *testing.T) {
 			if took := time.Since(began); unknown == 0 && took > 2*quietTime {
 				t.Errorf("decided after %v", took)
 			}
-			time.Sleep(mostAgain)
+			clocktest.Pass(mostAgain)
 			p.want(t, 1, 2)
 		})
 	}
@@ -213,7 +214,7 @@ func TestWithdrawal(t *testing.T) {
 		}
 		m.Begin(0, true)
 		p.begin(0)
-		time.Sleep(time.Minute)
+		clocktest.Pass(time.Minute)
 		if p.decided.Load() != 0 {
 			t.Error("decided without one that counts as here")
 		}

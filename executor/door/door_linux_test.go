@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/process"
 )
 
@@ -108,15 +109,10 @@ func TestStoppedAndGone(t *testing.T) {
 	cmd.Process.Signal(syscall.SIGSTOP)
 	want := func(d flight.Doing) {
 		t.Helper()
-		for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		clocktest.Until(t, fmt.Sprintf("it is %v in its barrier", d), func() bool {
 			s, ok := Neighbor(i.dir, 1)
-			if ok && s.Doing == d && s.PID == i.PID && len(s.Open) == 1 && s.Open[0].What == "barrier" {
-				return
-			}
-			if time.Now().After(end) {
-				t.Fatalf("%+v, %v; want %v in its barrier", s, ok, d)
-			}
-		}
+			return ok && s.Doing == d && s.PID == i.PID && len(s.Open) == 1 && s.Open[0].What == "barrier"
+		})
 	}
 	want(flight.Stopped)
 	Sweep(root)
@@ -270,7 +266,6 @@ func TestLauncherKnowsWhoDied(t *testing.T) {
 		{"a standstill before", []Snapshot{{Job: "4f2c91aa", Taken: began.Add(time.Microsecond), Found: &verdict.Finding{Class: verdict.Stopped, Ranks: []int{2}}}}, "[2]"},
 	} {
 		dir := t.TempDir()
-		time.Sleep(time.Millisecond) // snapshots of ranks are older
 		for rank := range test.ranks {
 			if err := test.ranks[rank].Keep(dir, rank); err != nil {
 				t.Fatal(err)

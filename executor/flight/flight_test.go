@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // record makes a recording of a rank that stands still in its third call.
@@ -194,7 +195,7 @@ func TestClockIsSharedByCallsInARow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := flight.New(0, 1, 0)
 		for seq := range uint32(40) {
-			time.Sleep(time.Millisecond)
+			clocktest.Pass(time.Millisecond)
 			r.Begin(0, seq, "barrier", 0)
 			r.End(0, seq, 0, false)
 		}
@@ -205,7 +206,7 @@ func TestClockIsSharedByCallsInARow(t *testing.T) {
 		if len(times) < 3 || len(times) > 4 {
 			t.Errorf("40 calls in a row have %d different times, want about one for each 16", len(times))
 		}
-		time.Sleep(time.Second) // the caller computes
+		clocktest.Pass(time.Second) // the caller computes
 		r.Begin(0, 40, "barrier", 0)
 		r.Add(flight.Event{Kind: flight.Sent, Message: 1, Seq: 40})
 		r.Tick() // it waits

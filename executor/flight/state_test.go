@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 const second = time.Second
@@ -70,7 +71,7 @@ func TestTransfersThatWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := flight.New(3, 8, 0)
 		r.Begin(0, 6, "bcast", 8)
-		time.Sleep(second)
+		clocktest.Pass(second)
 		r.Tick()
 		r.End(0, 6, 0, false)
 		var places []uint8
@@ -83,7 +84,7 @@ func TestTransfersThatWait(t *testing.T) {
 		for _, p := range places[1:] {
 			r.EndTransfer(p)
 		}
-		time.Sleep(second)
+		clocktest.Pass(second)
 		r.Tick()
 		if what, seq, ago, ok := r.LastEnded(); what != "bcast" || seq != 6 || ago != second || !ok {
 			t.Errorf("last ended %s #%d, %v ago, %v", what, seq, ago, ok)

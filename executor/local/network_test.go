@@ -7,6 +7,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
@@ -79,12 +80,12 @@ func TestClock(t *testing.T) {
 	links[0].Post(1, &wire.Message{Edge: 3}, payload)
 	clear(payload) // it has been copied
 	want := [2]string{"1 from r1: abc; 2 from r1: ; ", "3 from r0: abc; "}
-	for end := began.Add(time.Minute); time.Now().Before(end) && (len(hears[0].heard) < len(want[0]) || len(hears[1].heard) < len(want[1])); {
+	clocktest.Until(t, "both have heard all", func() bool {
 		for r, l := range links {
 			l.Poll(&hears[r])
 		}
-		time.Sleep(100 * time.Microsecond)
-	}
+		return len(hears[0].heard) >= len(want[0]) && len(hears[1].heard) >= len(want[1])
+	})
 	for r, least := range []time.Duration{shaper.long, shaper.short} {
 		if took := hears[r].at.Sub(began); hears[r].heard != want[r] || took < least {
 			t.Errorf("rank %d heard %q after %v, want %q after %v", r, hears[r].heard, took, want[r], least)

@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // The pace of a payload in pieces is that of the pieces after the first. A rank that has looked
@@ -30,7 +31,7 @@ func TestArrivalPace(t *testing.T) {
 					l.Poll(s)
 					l.Lookout.Note()
 					for range ticks {
-						time.Sleep(time.Millisecond)
+						clocktest.Pass(time.Millisecond)
 						if !blind {
 							l.Lookout.Note()
 						}
