@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
@@ -139,18 +140,17 @@ func (h *hall) comeBy(ctx context.Context, t *testing.T, slot int, cfg join.Conf
 func turnUntil(t *testing.T, comms []*planner.Comm) {
 	t.Helper()
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		for {
-			if err := c.Turn(ctx); err != nil {
-				if !errors.Is(err, planner.ErrChange) {
-					return err
-				}
-				return nil
-			}
-			if ctx.Err() != nil {
-				return context.Cause(ctx)
-			}
-			time.Sleep(time.Millisecond)
+		var err error
+		if hangs := clocktest.Await(ctx, func() bool {
+			err = c.Turn(ctx)
+			return err != nil
+		}); hangs != nil {
+			return hangs
 		}
+		if !errors.Is(err, planner.ErrChange) {
+			return err
+		}
+		return nil
 	}))
 }
 
@@ -241,9 +241,7 @@ func TestGrow(t *testing.T) {
 	}
 	second, third := h.come(ctx, t, 4), h.come(ctx, t, 5)
 	turnUntil(t, grown)
-	for grown[0].Waiting() < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	clocktest.Until(t, "two newcomers wait", func() bool { return grown[0].Waiting() >= 2 })
 	grown, change = growAll(t, grown, 1000, second, third)
 	if len(grown) != 6 || !slices.Equal(change.Joined, []int{4, 5}) {
 		t.Errorf("%d ranks, joined %v", len(grown), change.Joined)

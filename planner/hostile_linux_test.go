@@ -21,6 +21,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -57,9 +58,7 @@ func TestHostileConnections(t *testing.T) {
 	var early sync.WaitGroup
 	early.Go(func() { before.wave() })
 	// They are there first: the rendezvous ends when all ranks have joined.
-	for deadline := time.Now().Add(5 * time.Second); before.opened.Load() < hostileWave && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
+	clocktest.Until(t, "a wave of strangers is there", func() bool { return before.opened.Load() >= hostileWave })
 
 	comms := make([]*planner.Comm, hostileRanks)
 	var g errgroup.Group
@@ -121,7 +120,7 @@ func TestHostileConnections(t *testing.T) {
 				}
 				return nil
 			}
-			time.Sleep(time.Millisecond) // the cores are for the strangers too
+			clocktest.Pause(ctx, time.Millisecond) // the cores are for the strangers too
 		}
 	}))
 	late.Wait()

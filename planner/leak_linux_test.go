@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -40,12 +42,13 @@ func leavesNothing(t *testing.T, cycles int, once func()) {
 	for range cycles {
 		once()
 	}
-	after := holds(t)
-	for wait := 0; after.over(before) && wait < 100; wait++ { // goroutines that end by themselves
-		time.Sleep(20 * time.Millisecond)
+	var after held
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if clocktest.Await(ctx, func() bool { // goroutines that end by themselves
 		after = holds(t)
-	}
-	if after.over(before) {
+		return !after.over(before)
+	}) != nil {
 		t.Errorf("before %+v, after %+v", before, after)
 	}
 }

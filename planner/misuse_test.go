@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/costs"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -438,7 +439,7 @@ func TestOperationBesideCreation(t *testing.T) {
 		defer other.Wait()
 		op := tasks.UserOp("uses", true, func(a, b int32) int32 {
 			close(inside) // one rank combines
-			time.Sleep(50 * time.Millisecond)
+			clocktest.Pause(ctx, 50*time.Millisecond)
 			_ = planner.BarrierNow(ctx, c)
 			return a + b
 		})

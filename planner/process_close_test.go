@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,7 +24,12 @@ import (
 func TestProcessesCloseOrders(t *testing.T) {
 	for range 6 {
 		comms := joinProcesses(t, 4, 2, nil)
-		delays := rand.Perm(4)
+		order := rand.Perm(4) // the places of the ranks
+		closes := make([]chan struct{}, 5)
+		for i := range closes {
+			closes[i] = make(chan struct{}) // closed when the rank before begins to close
+		}
+		close(closes[0])
 		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 			big := make([]int64, 100_000)
 			for range 3 {
@@ -35,11 +41,12 @@ func TestProcessesCloseOrders(t *testing.T) {
 			if err := planner.Send(ctx, c, right, 5, []int{c.Rank()}); err != nil {
 				return err
 			}
-			time.Sleep(time.Duration(delays[c.Rank()]) * 10 * time.Millisecond)
+			<-closes[order[c.Rank()]]
 			got := make([]int, 1)
 			if _, err := planner.Recv(ctx, c, left, 5, got); err != nil || got[0] != left {
 				return fmt.Errorf("from %d: %v, %v", left, got, err)
 			}
+			close(closes[order[c.Rank()]+1])
 			if err := c.Close(); err != nil {
 				return err
 			}
@@ -85,10 +92,13 @@ func TestProcessesUseAfterClose(t *testing.T) {
 func TestProcessesCloseDuringCall(t *testing.T) {
 	for _, size := range []int{1, 3_000_000} {
 		comms := joinProcesses(t, 4, 2, nil)
+		var started sync.WaitGroup
+		started.Add(3)
+		ended := make(chan struct{}) // closed when the call has on rank 2
 		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 			buf := make([]int32, size)
 			if c.Rank() == 1 {
-				time.Sleep(500 * time.Millisecond)
+				<-ended
 				return c.Close()
 			}
 			col, err := planner.Allreduce(c, buf, buf, tasks.Sum)
@@ -96,11 +106,12 @@ func TestProcessesCloseDuringCall(t *testing.T) {
 				return err
 			}
 			p, err := col.Start(ctx)
-			if err != nil { // rank 0 was faster
-				return errors.Join(blames(err, 0), c.Close())
+			started.Done()
+			if err != nil {
+				return err
 			}
 			if c.Rank() == 0 {
-				time.Sleep(10 * time.Millisecond)
+				started.Wait()
 				if err := c.Close(); !errors.Is(err, planner.ErrClosed) {
 					return fmt.Errorf("close during a call: %v", err)
 				}
@@ -109,7 +120,11 @@ func TestProcessesCloseDuringCall(t *testing.T) {
 				}
 				return nil
 			}
-			return errors.Join(blames(p.Wait(), 0), c.Close())
+			err = blames(p.Wait(), 0)
+			if c.Rank() == 2 {
+				close(ended)
+			}
+			return errors.Join(err, c.Close())
 		}))
 	}
 }
@@ -147,9 +162,7 @@ func TestCloseNamesTheLate(t *testing.T) {
 		closed := make(chan error, 1)
 		go func() { closed <- comms[0].Close() }()
 		const want = "late: rank 1 has not come to Close for 0.2 s"
-		for !strings.Contains(said.String(), want) && t.Context().Err() == nil {
-			time.Sleep(time.Millisecond)
-		}
+		clocktest.Until(t, want, func() bool { return strings.Contains(said.String(), want) })
 		if err := errors.Join(comms[1].Close(), <-closed); err != nil {
 			t.Errorf("%d per node: %v", perNode, err)
 		}
@@ -163,7 +176,6 @@ func TestCloseUnreceived(t *testing.T) {
 		for _, size := range []int{0, 1000, 4000} {
 			t.Run(fmt.Sprintf("%d a node, %d bytes", perNode, size), func(t *testing.T) {
 				comms := joinProcesses(t, 2, perNode, &planner.Options{CloseTimeout: 3 * time.Minute})
-				began := time.Now()
 				var sent sync.WaitGroup
 				sent.Add(1)
 				for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
@@ -182,9 +194,6 @@ func TestCloseUnreceived(t *testing.T) {
 					if err != nil {
 						t.Errorf("rank %d: %v", r, err)
 					}
-				}
-				if took := time.Since(began); took > time.Minute {
-					t.Errorf("closed after %v", took)
 				}
 			})
 		}
@@ -206,14 +215,15 @@ func TestProcessesLeaveNothing(t *testing.T) {
 		cycle()
 	}
 	var after [3]int
-	for range 100 {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if clocktest.Await(ctx, func() bool {
 		runtime.GC()
 		after = leftovers(t)
 		// What others left before may have ended meanwhile: fewer is fine.
-		if after[0] <= before[0] && after[1] <= before[1] && after[2] <= before[2] {
-			return
-		}
-		time.Sleep(10 * time.Millisecond)
+		return after[0] <= before[0] && after[1] <= before[1] && after[2] <= before[2]
+	}) == nil {
+		return
 	}
 	t.Errorf("goroutines, descriptors, mappings: %v before, %v after 30 cycles", before, after)
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -106,7 +107,7 @@ func (p *randomPlayer) leave() {
 		p.closed("world", p.world.Close())
 	case p.spec.id == 0:
 	case when == 0:
-		time.Sleep(time.Duration(p.noise.IntN(2000)) * time.Microsecond)
+		clocktest.Pause(context.Background(), time.Duration(p.noise.IntN(2000))*time.Microsecond)
 		fallthrough
 	case when == 1:
 		p.closed("communicator", p.comm.Close())
@@ -118,7 +119,7 @@ func (p *randomPlayer) leave() {
 func (p *randomPlayer) pauseAtRandom() {
 	switch k := p.noise.IntN(40); {
 	case k == 0:
-		time.Sleep(time.Duration(p.noise.IntN(2000)) * time.Microsecond)
+		clocktest.Pause(context.Background(), time.Duration(p.noise.IntN(2000))*time.Microsecond)
 	case k < 6:
 		for range p.noise.IntN(20) {
 			runtime.Gosched()

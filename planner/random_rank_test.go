@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -9,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -141,7 +143,7 @@ func (r *randomRank) live() randomReport {
 	r.all.Wait()
 	r.closed("world", r.world.Close())
 	if len(r.after) > 0 {
-		time.Sleep(2 * time.Millisecond)
+		clocktest.Pause(context.Background(), 2*time.Millisecond) // who would still write
 	}
 	for _, check := range r.after {
 		if err := check(); err != nil {

@@ -2,6 +2,7 @@ package planner_test
 
 import (
 	"bytes"
+	"context"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 )
@@ -286,14 +288,16 @@ func (s *randomSession) leaks(collect bool) (wrong []string) {
 		wrong = append(wrong, err.Error())
 	}
 	var now [3]int
-	for range 100 {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if clocktest.Await(ctx, func() bool {
 		if collect {
 			runtime.GC()
 		}
-		if now = leftovers(s.t); now[1] <= s.before[1] && (!collect || now[2] <= s.before[2]) {
-			return wrong
-		}
-		time.Sleep(10 * time.Millisecond)
+		now = leftovers(s.t)
+		return now[1] <= s.before[1] && (!collect || now[2] <= s.before[2])
+	}) == nil {
+		return wrong
 	}
 	return append(wrong, fmt.Sprintf("goroutines, descriptors, mappings: %v before, %v after", s.before, now))
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -113,10 +113,9 @@ func TestProgress(t *testing.T) {
 	var looks atomic.Int64
 	onBothKinds(t, 2, 1, &planner.Options{Progress: func() { looks.Add(1) }}, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 0 { // it waits for what the other one's Progress does
-			for before := looks.Load(); looks.Load() < before+1000; time.Sleep(time.Millisecond) {
-				if ctx.Err() != nil {
-					return ctx.Err()
-				}
+			before := looks.Load()
+			if err := clocktest.Await(ctx, func() bool { return looks.Load() >= before+1000 }); err != nil {
+				return err
 			}
 		}
 		return planner.BarrierNow(ctx, c)

@@ -71,7 +71,7 @@ func main() {
 	}
 	for i := range 21 {
 		if i == 20 && comm.Rank() == 1 {
-			time.Sleep(time.Hour)
+			select {}
 		}
 		if err := planner.BarrierNow(ctx, comm); err != nil {
 			log.Fatal(err)

@@ -50,6 +50,7 @@ func TestProgressOnTerminal(t *testing.T) {
 		{"tune --simulate assumed --topo 16x4 --ops bcast,allreduce --method exhaustive -o " + os.DevNull, "measurements beside each other", "exhaustive"},
 	} {
 		t.Run(test.line, func(t *testing.T) {
+			t.Parallel() // it mostly waits for the bar
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			master, terminal := openTerminal(t)

@@ -3,16 +3,19 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -66,7 +69,7 @@ func TestSignals(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			p := start(ctx, t, strings.Fields(test.line)...)
-			time.Sleep(3 * time.Second) // the command has begun
+			clocktest.Until(t, "the command has begun to compute", func() bool { return computed(p.Process.Pid) >= 300*time.Millisecond || ctx.Err() != nil })
 			if err := p.Process.Signal(test.by); err != nil {
 				t.Fatal(err)
 			}
@@ -84,6 +87,19 @@ func TestSignals(t *testing.T) {
 	}
 }
 
+// computed returns how much processor time a process of Linux has used; 0: unknown.
+func computed(pid int) time.Duration {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	_, after, _ := strings.Cut(string(data), ") ")
+	var ticks int64 // of 10 ms
+	if f := strings.Fields(after); len(f) > 12 {
+		user, _ := strconv.ParseInt(f[11], 10, 64)
+		system, _ := strconv.ParseInt(f[12], 10, 64)
+		ticks = user + system
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
 // A search that is interrupted writes the table of what it has measured until then.
 func TestInterruptedTuneWrites(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -93,14 +109,11 @@ func TestInterruptedTuneWrites(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	p := start(ctx, t, strings.Fields("tune --simulate assumed --topo 8x2 --ops bcast --bytes 1MiB,4MiB,16MiB --method exhaustive -o "+file)...)
-	for { // it saves now and then: then it has something
-		if data, err := os.ReadFile(file); err == nil && bytes.Contains(data, []byte(`"samples"`)) {
-			break
-		}
-		if ctx.Err() != nil {
-			t.Fatalf("no table; %s", p.errors.String())
-		}
-		time.Sleep(20 * time.Millisecond)
+	if clocktest.Await(ctx, func() bool { // it saves now and then: then it has something
+		data, err := os.ReadFile(file)
+		return err == nil && bytes.Contains(data, []byte(`"samples"`))
+	}) != nil {
+		t.Fatalf("no table; %s", p.errors.String())
 	}
 	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // wire is one direction of a line on a fake clock.
@@ -28,8 +29,8 @@ type packet struct {
 	due time.Time
 }
 
-func (w *wire) put(b []byte) {
-	time.Sleep(w.send)
+func (w *wire) put(ctx context.Context, b []byte) {
+	clocktest.Pause(ctx, w.send)
 	if now := time.Now(); w.free.Before(now) {
 		w.free = now
 	}
@@ -46,19 +47,19 @@ type end struct {
 
 var errCut = errors.New("the line is cut")
 
-func (e *end) Send(_ context.Context, b []byte) error {
+func (e *end) Send(ctx context.Context, b []byte) error {
 	if e.cut--; e.cut == 0 {
 		return errCut
 	}
-	e.out.put(b)
+	e.out.put(ctx, b)
 	return nil
 }
 
 func (e *end) Recv(ctx context.Context, b []byte) error {
 	select {
 	case p := <-e.in.on:
-		time.Sleep(time.Until(p.due))
-		time.Sleep(e.in.recv)
+		clocktest.Pause(ctx, time.Until(p.due))
+		clocktest.Pause(ctx, e.in.recv)
 		if len(p.b) != len(b) {
 			return errors.New("a message of another length")
 		}

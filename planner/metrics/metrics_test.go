@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
@@ -170,15 +171,11 @@ func TestWaiting(t *testing.T) {
 		if c.Rank() == 0 {
 			return planner.BarrierNow(ctx, c)
 		}
-		for {
+		if err := clocktest.Await(ctx, func() bool {
 			u := planner.Usages()[0]
-			if u.Waiting == 1 && u.Running == 1 && u.Longest > 150*time.Millisecond && u.Stalls > 0 {
-				break
-			}
-			if ctx.Err() != nil {
-				return ctx.Err()
-			}
-			time.Sleep(10 * time.Millisecond)
+			return u.Waiting == 1 && u.Running == 1 && u.Longest > 150*time.Millisecond && u.Stalls > 0
+		}); err != nil {
+			return err
 		}
 		return planner.BarrierNow(ctx, c)
 	})

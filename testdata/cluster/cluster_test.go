@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // prefix is this process's own. It ends in a letter and leaves room for a node's number in 15 bytes.
@@ -295,12 +297,10 @@ func TestUpInterrupted(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	for range 1000 {
-		if _, err := os.Stat("/run/netns/" + prefix + "1"); err == nil {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	clocktest.Until(t, "the first node is there", func() bool {
+		_, err := os.Stat("/run/netns/" + prefix + "1")
+		return err == nil
+	})
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // A process that is disturbed is stopped at times and goes on.
@@ -37,16 +39,15 @@ func TestDisturb(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[bool]int{} // by whether it is stopped
-	for ctx.Err() == nil && (seen[true] < 3 || seen[false] < 3) {
+	if clocktest.Await(ctx, func() bool {
 		state, err := os.ReadFile("/proc/" + strconv.Itoa(victim.Process.Pid) + "/stat")
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, after, _ := strings.Cut(string(state), ") ")
 		seen[strings.HasPrefix(after, "T")]++
-		time.Sleep(time.Millisecond)
-	}
-	if ctx.Err() != nil {
+		return seen[true] >= 3 && seen[false] >= 3
+	}) != nil {
 		t.Errorf("stopped and running seen %v times", seen)
 	}
 	if err := victim.Process.Kill(); err != nil {

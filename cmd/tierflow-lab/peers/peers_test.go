@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/rules/foreign"
 )
@@ -442,12 +443,10 @@ func TestPeerInterrupted(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "begun")
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { // ends with the wait below
-		for range 3000 {
-			if _, err := os.Stat(file); err == nil {
-				break
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
+		_ = clocktest.Await(t.Context(), func() bool {
+			_, err := os.Stat(file)
+			return err == nil
+		})
 		cancel()
 	}()
 	// The sleeper keeps the output open: output would wait for it.

@@ -74,6 +74,7 @@ func TestProcesses(t *testing.T) {
 	dir := built(t)
 	for way, want := range failures {
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", "4", "--oversubscribe", "--", filepath.Join(dir, "ways"), way)
@@ -121,6 +122,7 @@ func TestGoroutines(t *testing.T) {
 			continue
 		}
 		t.Run(way, func(t *testing.T) {
+			t.Parallel()
 			errs := make([]error, 4)
 			first := planner.Run(t.Context(), "4", options(), func(ctx context.Context, c *planner.Comm) error {
 				errs[c.Rank()] = fail(ctx, c, way)
