@@ -18,6 +18,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // optionsKey holds the Options of a launcher that is started as a process of its own, graceKey its termGrace if that
@@ -142,17 +143,14 @@ func eventually(t *testing.T, check func() error) {
 // poll looks until something is so that tells nobody when it becomes so: what other processes do. It is false if that takes for
 // ever, or ctx ends.
 func poll(ctx context.Context, so func() bool) bool {
-	for end := time.Now().Add(forever); !so(); pause(5 * time.Millisecond) {
-		if ctx.Err() != nil || time.Now().After(end) {
-			return false
-		}
-	}
-	return true
+	ctx, cancel := context.WithTimeout(ctx, forever)
+	defer cancel()
+	return clocktest.Await(ctx, so) == nil
 }
 
 // pause is time that passes in a scenario of a test: how late a rank is, or how long a cable is out. No test passes because
 // of how long one is.
-func pause(d time.Duration) { time.Sleep(d) }
+func pause(d time.Duration) { clocktest.Pause(context.Background(), d) }
 
 // marked returns a word for command lines that no other process has.
 func marked(t *testing.T) string {
