@@ -67,7 +67,8 @@ func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) er
 	}
 }
 
-// allocatedBy counts the allocations so far by functions with such a name, and by those they call.
+// allocatedBy counts the allocations so far by functions with such a name, and by those they call, but for what taking shared
+// memory needs: a ring is made when it is first needed.
 func allocatedBy(function string) (n int64) {
 	runtime.GC()
 	runtime.GC() // what a cycle has counted is published by the next
@@ -80,13 +81,16 @@ func allocatedBy(function string) (n int64) {
 		all = make([]runtime.MemProfileRecord, 2*k)
 	}
 	for i := range all {
+		within, shares := false, false
 		frames := runtime.CallersFrames(all[i].Stack())
 		for more := true; more; {
 			var f runtime.Frame
-			if f, more = frames.Next(); strings.Contains(f.Function, function) {
-				n += all[i].AllocObjects
-				break
-			}
+			f, more = frames.Next()
+			within = within || strings.Contains(f.Function, function)
+			shares = shares || strings.Contains(f.Function, "proc.(*process).share")
+		}
+		if within && !shares {
+			n += all[i].AllocObjects
 		}
 	}
 	return n

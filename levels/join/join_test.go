@@ -79,7 +79,9 @@ func enterAll(t testing.TB, cs []Config) []*Job {
 
 func closeAll(t testing.TB, jobs []*Job) {
 	t.Helper()
-	onAll(t, jobs, func(j *Job) error { return j.Close(context.Background()) })
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // on a busy machine a broken connection takes its time
+	defer cancel()
+	onAll(t, jobs, func(j *Job) error { return j.Close(ctx) })
 }
 
 // onAll runs do on all ranks at once.

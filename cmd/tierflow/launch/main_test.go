@@ -145,7 +145,13 @@ func eventually(t *testing.T, check func() error) {
 func poll(ctx context.Context, so func() bool) bool {
 	ctx, cancel := context.WithTimeout(ctx, forever)
 	defer cancel()
-	return clocktest.Await(ctx, so) == nil
+	return clocktest.Await(ctx, func() bool {
+		if so() {
+			return true
+		}
+		pause(4 * time.Millisecond) // a look at all processes of the machine is dear
+		return false
+	}) == nil
 }
 
 // pause is time that passes in a scenario of a test: how late a rank is, or how long a cable is out. No test passes because

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// look is the time between two looks at a condition. Some are dear, such as one at all processes of the machine.
-const look = 5 * time.Millisecond
+// look is the time between two looks at a condition.
+const look = time.Millisecond
 
 // patience ends a hang.
 const patience = 3 * time.Minute
 
-// Await returns when holds does, which it asks every 5 ms; or the context's cause when that
+// Await returns when holds does, which it asks every millisecond; or the context's cause when that
 // ends before.
 func Await(ctx context.Context, holds func() bool) error {
 	tick := time.NewTicker(look)
