@@ -256,15 +256,11 @@ func (c *control) hasEnded() bool {
 	}
 }
 
-// pause waits for d, or until the job is being left. Goroutine ranks have no control plane; c is nil then.
+// pause waits for d, or until the job is being left.
 func (c *control) pause(d time.Duration) {
-	var ended <-chan struct{}
-	if c != nil {
-		ended = c.ended
-	}
 	select {
 	case <-time.After(d):
-	case <-ended:
+	case <-c.ended:
 	}
 }
 
