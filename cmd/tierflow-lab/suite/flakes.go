@@ -52,7 +52,7 @@ func FlakesCommand() *cobra.Command {
 		Long: `Runs the tests of Go packages (default ./...) in the folder's module --runs times, each
 time from new, beside --load threads that use a processor at the usual priority. A test
 that fails in any run is listed, with its failures and the end of what its first one has
-printed. The exit status is 1 then.`,
+printed. The exit status is 1 then. After an interrupt the tests that have ended count.`,
 		Example: `  tierflow-lab flakes --runs 20 --load 8
   tierflow-lab flakes --runs 5 --flag=-race --flag=-short ./executor ./planner`,
 		RunE: kit.Interruptible(func(c *cobra.Command, packages []string) error {
@@ -111,7 +111,7 @@ func runAgain(ctx context.Context, words []string, runs, load int, tell func(run
 	for run := 1; run <= runs; run++ {
 		began := time.Now()
 		out, err := goOutput(ctx, words)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
 		fails := 0
@@ -135,11 +135,17 @@ func runAgain(ctx context.Context, words []string, runs, load int, tell func(run
 				}
 			}
 		}
+		if ctx.Err() != nil { // what has ended counts
+			all.Runs = run
+		}
 		if len(seen) == 0 {
 			return nil, fmt.Errorf("go %q has run no test:\n%s", words, out)
 		}
 		all.Seconds = append(all.Seconds, time.Since(began).Seconds())
 		tell(run, time.Since(began), fails)
+		if ctx.Err() != nil {
+			break
+		}
 	}
 	for _, f := range seen {
 		if f.Fails > 0 {
@@ -152,13 +158,13 @@ func runAgain(ctx context.Context, words []string, runs, load int, tell func(run
 	return all, nil
 }
 
-// goOutput runs go and returns what it printed. A failing test is no error.
+// goOutput runs go and returns what it printed, so far if there is an error. A failing test is none.
 func goOutput(ctx context.Context, words []string) ([]byte, error) {
 	cmd := exec.CommandContext(ctx, "go", words...)
 	cmd.WaitDelay = 10 * time.Second // for what a test has left running
 	out, err := cmd.CombinedOutput()
 	if _, failed := errors.AsType[*exec.ExitError](err); err != nil && (!failed || ctx.Err() != nil) {
-		return nil, fmt.Errorf("go %q: %w", words, cmp.Or(context.Cause(ctx), err))
+		return out, fmt.Errorf("go %q: %w", words, cmp.Or(context.Cause(ctx), err))
 	}
 	return out, nil
 }
