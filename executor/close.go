@@ -113,7 +113,7 @@ func (c *control) reportUnclosed(ctx context.Context) {
 	if isOver() || f == nil {
 		return
 	}
-	if c.hasEnded() { // rank 0 hears no more
+	if c.ended.Load() { // rank 0 hears no more
 		w.reportVerdict(f)
 	} else {
 		w.tellVerdict(c.me, f, states)

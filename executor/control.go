@@ -9,6 +9,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -25,7 +26,7 @@ type control struct {
 
 	onLost func(levels.Rank, error) // also called for a lost rank
 
-	ended chan struct{} // closed when the job is being left: nothing is sent any more
+	ended atomic.Bool // the job is being left: nothing is sent any more
 
 	mu           sync.Mutex
 	questions    map[uint32]*question         // by number
@@ -105,7 +106,7 @@ const maxNote = 32 << 10
 // newControl returns an engine's side of a job's control plane; begin lets it listen.
 func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
-		world: w, job: job, me: me, ended: make(chan struct{}),
+		world: w, job: job, me: me,
 		questions: map[uint32]*question{}, states: map[uint32]chan flight.State{}, pastCalls: map[levels.Rank]*pastCalls{},
 		lastWords: map[levels.Rank]error{}, losses: map[levels.Rank]error{}, letters: map[levels.Rank]*postbag{},
 		errands: map[levels.Rank][]errand{}, carriers: make(chan struct{}, mostCarriers),
@@ -241,26 +242,8 @@ func (c *control) send(to levels.Rank, kind uint8, n note) error {
 
 // retry sends until it succeeds, for busyTime at most, unless the job ends.
 func (c *control) retry(send func() error) {
-	for end := time.Now().Add(busyTime); !c.hasEnded() && send() != nil && time.Now().Before(end); {
-		c.pause(time.Millisecond)
-	}
-}
-
-// hasEnded reports whether the job is being left.
-func (c *control) hasEnded() bool {
-	select {
-	case <-c.ended:
-		return true
-	default:
-		return false
-	}
-}
-
-// pause waits for d, or until the job is being left.
-func (c *control) pause(d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-c.ended:
+	for end := time.Now().Add(busyTime); !c.ended.Load() && send() != nil && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -288,7 +271,7 @@ func (c *control) recallCall(rank levels.Rank, comm CommID, seq, digest uint32) 
 func (c *control) runApart(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hasEnded() {
+	if c.ended.Load() {
 		return false
 	}
 	c.background.Go(f)
@@ -441,7 +424,7 @@ func (c *control) nextErrand(to levels.Rank) (e errand, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	waiting := c.errands[to]
-	if len(waiting) > 0 && !c.hasEnded() {
+	if len(waiting) > 0 && !c.ended.Load() {
 		c.errands[to] = waiting[1:]
 		return waiting[0], true
 	}
@@ -506,9 +489,7 @@ func (c *control) deliverErrands(ctx context.Context) {
 // endNotes stops carrying and reading notes.
 func (c *control) endNotes() {
 	c.mu.Lock()
-	if !c.hasEnded() {
-		close(c.ended)
-	}
+	c.ended.Store(true)
 	c.mu.Unlock()
 	c.background.Wait()
 }

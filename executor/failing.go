@@ -310,7 +310,7 @@ func (f *failure) explainMismatch(find callFinder) {
 	}
 	found := look()
 	for end := time.Now().Add(wire.Tick); f.isUndecided(found) && time.Now().Before(end); found = look() {
-		<-time.After(wire.Tick / 10) // a rank about to come decides which ranks are wrong
+		time.Sleep(wire.Tick / 10) // a rank about to come decides which ranks are wrong
 	}
 	theirs := found[c.numberOf(f.peer)]
 	if f.theirs != nil {

@@ -103,7 +103,7 @@ func (c *Comm) awaitTurn(last *time.Time, isOver func() bool) (leave func()) {
 	if w.control != nil {
 		since := time.Now()
 		turn := since.Add(time.Duration(c.me) * min(nextTurn, lastTurn/time.Duration(c.Size())))
-		for end := since.Add(lastTurn + lateTime); !isOver() && time.Now().Before(end); <-time.After(time.Millisecond) {
+		for end := since.Add(lastTurn + lateTime); !isOver() && time.Now().Before(end); time.Sleep(time.Millisecond) {
 			c.e.mu.Lock()
 			heard := *last
 			c.e.mu.Unlock()

@@ -30,7 +30,7 @@ func (c *control) sendBallot(to levels.Rank, n note) {
 func (c *control) sendLetter(to levels.Rank, b []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.hasEnded() {
+	if c.ended.Load() {
 		return
 	}
 	bag := c.letters[to]
@@ -90,7 +90,7 @@ func (c *control) nextLetter(bag *postbag, wait bool) []byte {
 		}
 		c.mu.Lock()
 	}
-	if bag.busy = len(bag.waiting) > 0 && !c.hasEnded(); !bag.busy {
+	if bag.busy = len(bag.waiting) > 0 && !c.ended.Load(); !bag.busy {
 		return nil
 	}
 	letter := bag.waiting[0]

@@ -32,7 +32,7 @@ const (
 // clearUp finds out whether a suspect lives, and then renews the link to it; else the rank is lost.
 func (e *Endpoint) clearUp(s suspect) {
 	job := e.world.control.job
-	for end := time.Now().Add(silentTime); e.isUnclear(s); <-time.After(knockPause) {
+	for end := time.Now().Add(silentTime); e.isUnclear(s); time.Sleep(knockPause) {
 		ctx, cancel := context.WithTimeout(context.Background(), silentTime)
 		lives := job.Lives(ctx, s.rank)
 		gone := !lives && job.Gone(ctx, s.rank)

@@ -11,8 +11,8 @@ import (
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 )
 
-// A slow way between two nodes is named with its direction if the other direction is as fast as others, or idle. Where
-// that is slow too, whichever holds up the other, no direction is named.
+// A slow way between two nodes is named with its direction if the other direction is as fast as others, or idle. If both
+// are slow no direction is named: either may hold up the other.
 func TestDrawnDirections(t *testing.T) {
 	const fast = 110e6
 	for seed := range uint64(2000) {

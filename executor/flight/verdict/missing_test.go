@@ -1,6 +1,7 @@
 package verdict_test
 
 import (
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -41,6 +42,21 @@ func (s *snapshot) hasCome(rank, call int) bool {
 	return s.at[rank] > place || s.at[rank] == place && s.runs[call][rank].begun
 }
 
+// chains yields snapshots of drawn jobs, some ranks of which are elsewhere or in a chain of receives, with their seeds.
+func chains(t *testing.T, stream uint64) iter.Seq2[uint64, *snapshot] {
+	return func(yield func(uint64, *snapshot) bool) {
+		for seed := range uint64(200) {
+			rnd := rand.New(rand.NewPCG(seed, stream))
+			j := drawJob(t, rnd)
+			for range 4 {
+				if s := blank(j, rnd); chained(s) && !yield(seed, s) {
+					return
+				}
+			}
+		}
+	}
+}
+
 func ranksOf(states []flight.State) (ranks []int) {
 	for _, s := range states {
 		ranks = append(ranks, s.Rank)
@@ -52,35 +68,27 @@ func ranksOf(states []flight.State) (ranks []int) {
 // before it, nor in receives from others.
 func TestDrawnMissing(t *testing.T) {
 	looked, excused := 0, 0
-	for seed := range uint64(200) {
-		rnd := rand.New(rand.NewPCG(seed, 2))
-		j := drawJob(t, rnd)
-		for range 4 {
-			s := blank(j, rnd)
-			if !chained(s) {
-				continue
+	for seed, s := range chains(t, 2) {
+		for k, c := range s.calls {
+			if c.comm != 0 {
+				continue // of others some ranks' causes are no members
 			}
-			for k, c := range j.calls {
-				if c.comm != 0 {
-					continue // of others some ranks' causes are no members
+			var missing, want []int
+			for rank := range s.nodes {
+				if !s.hasCome(rank, k) {
+					missing = append(missing, rank)
 				}
-				var missing, want []int
-				for rank := range j.nodes {
-					if !s.hasCome(rank, k) {
-						missing = append(missing, rank)
-					}
-				}
-				for _, rank := range missing {
-					from, receives := s.receives[rank]
-					if _, away := s.away[rank]; away && s.current(rank) >= 0 && !(receives && slices.Contains(missing, from)) && !s.runs[s.current(rank)][rank].begun {
-						want = append(want, rank)
-					}
-				}
-				if got := ranksOf(verdict.Missing(s.states, 0, c.seq)); !slices.Equal(got, want) {
-					t.Fatalf("seed %d, call %d, away %v, receives %v: of %v missing ranks %v are named, want %v", seed, k, s.away, s.receives, missing, got, want)
-				}
-				looked, excused = looked+min(1, len(missing)), excused+len(missing)-len(want)
 			}
+			for _, rank := range missing {
+				from, receives := s.receives[rank]
+				if _, away := s.away[rank]; away && s.current(rank) >= 0 && !(receives && slices.Contains(missing, from)) && !s.runs[s.current(rank)][rank].begun {
+					want = append(want, rank)
+				}
+			}
+			if got := ranksOf(verdict.Missing(s.states, 0, c.seq)); !slices.Equal(got, want) {
+				t.Fatalf("seed %d, call %d, away %v, receives %v: of %v missing ranks %v are named, want %v", seed, k, s.away, s.receives, missing, got, want)
+			}
+			looked, excused = looked+min(1, len(missing)), excused+len(missing)-len(want)
 		}
 	}
 	t.Logf("%d calls with missing ranks, of which %d wait for others", looked, excused)
@@ -115,35 +123,27 @@ func TestMissingInOperation(t *testing.T) {
 // others.
 func TestDrawnUnclosed(t *testing.T) {
 	excused := 0
-	for seed := range uint64(200) {
-		rnd := rand.New(rand.NewPCG(seed, 3))
-		j := drawJob(t, rnd)
-		for range 4 {
-			s := blank(j, rnd)
-			if !chained(s) {
-				continue
+	for seed, s := range chains(t, 3) {
+		var want []int
+		waiting := 0
+		for rank := range s.states {
+			one := &s.states[rank]
+			_, away := s.away[rank]
+			_, receives := s.receives[rank]
+			switch {
+			case away && !receives && one.Doing == flight.Outside:
+				want = append(want, rank)
+			case one.Doing == flight.Outside:
+				one.Doing = flight.Left
+			default:
+				waiting++
 			}
-			var want []int
-			waiting := 0
-			for rank := range s.states {
-				one := &s.states[rank]
-				_, away := s.away[rank]
-				_, receives := s.receives[rank]
-				switch {
-				case away && !receives && one.Doing == flight.Outside:
-					want = append(want, rank)
-				case one.Doing == flight.Outside:
-					one.Doing = flight.Left
-				default:
-					waiting++
-				}
-			}
-			f := verdict.Unclosed(s.states, verdict.Options{Nodes: s.nodes}, 11*time.Second)
-			if f == nil || f.Class != verdict.Late || !slices.Equal(f.Ranks, want) || strings.Count(f.Text, "has not come to Close") != len(want) {
-				t.Fatalf("seed %d, away %v, receives %v: %v; want ranks %v", seed, s.away, s.receives, f, want)
-			}
-			excused += waiting
 		}
+		f := verdict.Unclosed(s.states, verdict.Options{Nodes: s.nodes}, 11*time.Second)
+		if f == nil || f.Class != verdict.Late || !slices.Equal(f.Ranks, want) || strings.Count(f.Text, "has not come to Close") != len(want) {
+			t.Fatalf("seed %d, away %v, receives %v: %v; want ranks %v", seed, s.away, s.receives, f, want)
+		}
+		excused += waiting
 	}
 	if excused < 500 {
 		t.Errorf("%d ranks wait for others, these are too few", excused)
