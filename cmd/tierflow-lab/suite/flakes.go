@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -106,56 +105,63 @@ func (a *Flakes) print(w io.Writer) {
 // runAgain runs go with words that many times, and tells of each run.
 func runAgain(ctx context.Context, words []string, runs, load int, tell func(run int, took time.Duration, failed int)) (*Flakes, error) {
 	defer keepBusy(load)()
-	all := &Flakes{Runs: runs, Load: load}
-	seen := map[[2]string]*Flaky{}
-	for run := 1; run <= runs; run++ {
+	all, seen := &Flakes{Load: load}, tests{}
+	for all.Runs < runs && ctx.Err() == nil {
 		began := time.Now()
 		out, err := goOutput(ctx, words)
 		if err != nil && ctx.Err() == nil {
 			return nil, err
 		}
-		fails := 0
-		all.Tests = 0
-		for _, o := range outcomes(out) {
-			key := [2]string{o.Package, o.Test}
-			f := seen[key]
-			if f == nil {
-				f = &Flaky{Package: o.Package, Test: o.Test}
-				seen[key] = f
-			}
-			f.Runs++
-			f.Most = max(f.Most, o.Elapsed)
-			if o.Test != "" {
-				all.Tests++
-			}
-			if o.failed {
-				fails++
-				if f.Fails++; f.Fails == 1 {
-					f.Output = o.output
-				}
-			}
-		}
-		if ctx.Err() != nil { // what has ended counts
-			all.Runs = run
-		}
+		failed := 0
+		all.Tests, failed = seen.note(outcomes(out))
 		if len(seen) == 0 {
 			return nil, fmt.Errorf("go %q has run no test:\n%s", words, out)
 		}
+		all.Runs++
 		all.Seconds = append(all.Seconds, time.Since(began).Seconds())
-		tell(run, time.Since(began), fails)
-		if ctx.Err() != nil {
-			break
-		}
+		tell(all.Runs, time.Since(began), failed)
 	}
-	for _, f := range seen {
+	all.Flaky = seen.flaky()
+	return all, nil
+}
+
+// tests are the tests of all runs, by package and name.
+type tests map[[2]string]*Flaky
+
+// note counts a run.
+func (t tests) note(run []outcome) (ran, failed int) {
+	for _, o := range run {
+		key := [2]string{o.Package, o.Test}
+		if t[key] == nil {
+			t[key] = &Flaky{Package: o.Package, Test: o.Test}
+		}
+		f := t[key]
+		f.Runs, f.Most = f.Runs+1, max(f.Most, o.Elapsed)
+		if o.Test != "" {
+			ran++
+		}
+		if !o.failed {
+			continue
+		}
+		if failed++; f.Fails == 0 {
+			f.Output = o.output
+		}
+		f.Fails++
+	}
+	return ran, failed
+}
+
+// flaky returns those that failed, most failures first.
+func (t tests) flaky() (all []Flaky) {
+	for _, f := range t {
 		if f.Fails > 0 {
-			all.Flaky = append(all.Flaky, *f)
+			all = append(all, *f)
 		}
 	}
-	slices.SortFunc(all.Flaky, func(a, b Flaky) int {
+	slices.SortFunc(all, func(a, b Flaky) int {
 		return cmp.Or(cmp.Compare(b.Fails, a.Fails), cmp.Compare(a.Package, b.Package), cmp.Compare(a.Test, b.Test))
 	})
-	return all, nil
+	return all
 }
 
 // goOutput runs go and returns what it printed, so far if there is an error. A failing test is none.
@@ -239,6 +245,3 @@ func outcomes(text []byte) (all []outcome) {
 	}
 	return all
 }
-
-// seconds prints a time for people.
-func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -85,12 +86,7 @@ func (a *Mutants) print(w io.Writer) {
 			counts[key(&a.Mutants[i])] = c
 		}
 		fmt.Fprintf(w, "mutants\tkilled\tby others\tshare\t %s\n", title)
-		keys := make([]string, 0, len(counts))
-		for k := range counts {
-			keys = append(keys, k)
-		}
-		slices.Sort(keys)
-		for _, k := range keys {
+		for _, k := range slices.Sorted(maps.Keys(counts)) {
 			c := counts[k]
 			fmt.Fprintf(w, "%d\t%d\t%d\t%.0f%%\t %s\n", c[0], c[1], c[2], 100*float64(c[1])/float64(c[0]), k)
 		}
@@ -157,7 +153,7 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 			continue
 		}
 		all.Mutants = append(all.Mutants, mutant)
-		fmt.Fprintf(m.tell, "%d of %d: %s/%s:%d: %s: killed %t %s, %s\n", len(all.Mutants), m.count, mutant.Package, mutant.File, mutant.Line, mutant.Kind, mutant.Killed, mutant.By, seconds(time.Since(began)))
+		fmt.Fprintf(m.tell, "%d of %d: %s/%s:%d: %s: killed %t %s, %v\n", len(all.Mutants), m.count, mutant.Package, mutant.File, mutant.Line, mutant.Kind, mutant.Killed, mutant.By, time.Since(began).Round(100*time.Millisecond))
 	}
 	if len(all.Mutants) == 0 {
 		return nil, fmt.Errorf("no mutation of %q compiles", packages)
@@ -193,8 +189,12 @@ func (m *mutating) sites(ctx context.Context, packages []string) (all []Mutation
 func (m *mutating) judge(ctx context.Context, mutant *Mutant) (compiles bool, err error) {
 	if m.usual[mutant.Package] == 0 {
 		began := time.Now()
-		if by, failed, err := m.test(ctx, "", mutant.Package, 0); err != nil || failed {
-			return false, fmt.Errorf("the tests of %s fail without a mutation: %s, %w", mutant.Package, by, err)
+		by, failed, err := m.test(ctx, "", mutant.Package, 0)
+		if err == nil && failed {
+			err = fmt.Errorf("%s of %s fails without a mutation", by, mutant.Package)
+		}
+		if err != nil {
+			return false, err
 		}
 		m.usual[mutant.Package] = time.Since(began)
 	}

@@ -71,10 +71,8 @@ func mutations(pkg, path string) ([]Mutation, error) {
 		switch n := n.(type) {
 		case *ast.GenDecl:
 			return n.Tok != token.IMPORT
-		case *ast.Field:
+		case *ast.Field, *ast.ArrayType:
 			return false // tags and types
-		case *ast.ArrayType:
-			return false
 		case *ast.BinaryExpr:
 			operator(n.Op, n.OpPos)
 		case *ast.IncDecStmt:
@@ -86,8 +84,8 @@ func mutations(pkg, path string) ([]Mutation, error) {
 				add(kindConstant, n.Pos(), n.End(), strconv.FormatInt(v+1, 10))
 			}
 		case *ast.Ident:
-			if flipped, known := map[string]string{"true": "false", "false": "true"}[n.Name]; known {
-				add(kindConstant, n.Pos(), n.End(), flipped)
+			if n.Name == "true" || n.Name == "false" {
+				add(kindConstant, n.Pos(), n.End(), strconv.FormatBool(n.Name == "false"))
 			}
 		case *ast.BlockStmt:
 			for _, s := range n.List {
