@@ -49,8 +49,8 @@ func (l *layout) between(e Edge) int {
 	return to - (l.height+rowGap)/2
 }
 
-// spreadTracks gives edges that run in a gap between rows tracks of their own where they would share a piece of the way,
-// and moves all that is below down.
+// spreadTracks gives edges tracks of their own in a gap between rows, where they would share a piece of the way. All that
+// is below moves down.
 func (l *layout) spreadTracks() {
 	l.tracks = map[Edge]int{}
 	gaps := map[int][]Edge{} // by height

@@ -20,7 +20,7 @@ func TestRunTune(t *testing.T) {
 	folder := t.TempDir()
 	calls := filepath.Join(folder, "calls.json")
 	for name, value := range map[string]string{
-		"TIERFLOW_TEST_COMMAND": "1", "XDG_CACHE_HOME": folder, planner.MachineVariable: planner.MachineAuto, planner.ProfileVariable: calls, tuneVariable: "300ms",
+		"TIERFLOW_TEST_COMMAND": "1", "XDG_CACHE_HOME": folder, planner.MachineVariable: planner.MachineAuto, planner.ProfileVariable: calls, tuneVariable: "1m",
 	} {
 		t.Setenv(name, value)
 	}

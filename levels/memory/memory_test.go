@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// What counts is the least of what the system has and what each control group leaves. Files that can be
+// The least counts: of what the system has, and of what each control group leaves. Files that can be
 // dropped are left.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal: 8388608 kB\nMemAvailable:    4194304 kB\nBuffers: 1 kB\n"
