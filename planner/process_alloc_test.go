@@ -26,13 +26,13 @@ func TestProcessesAllocateNothing(t *testing.T) {
 // Nor does it while calls are traced.
 func TestTracedCallsAllocateNothing(t *testing.T) {
 	for _, perNode := range []int{2, 1} {
-		processes(t, 2, perNode, &planner.Options{Trace: t.TempDir() + ":every=2"}, allocatesNothing(10, 80))
+		processes(t, 2, perNode, &planner.Options{Trace: t.TempDir() + ":every=2"}, allocatesNothing(10, 800))
 	}
 }
 
 // allocatesNothing is a rank that runs an allreduce of n elements. Rank 0 counts what Run allocates on all ranks
 // meanwhile: what the control plane and the runtime do beside it is not counted. Queues grow with the distance
-// between ranks, a few times in all.
+// between ranks, and connections come when they are first needed: a few times in all, whatever the number of runs.
 func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) error {
 	return func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]int32, n)
