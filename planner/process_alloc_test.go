@@ -68,7 +68,8 @@ func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) er
 }
 
 // allocatedBy counts the allocations so far by functions with such a name, and by those they call, but for what taking shared
-// memory needs: a ring is made when it is first needed.
+// memory needs (a ring is made when it is first needed) and for what a waiting rank does for the control plane: it
+// answers the others' inquiries, which come where processors are busy.
 func allocatedBy(function string) (n int64) {
 	runtime.GC()
 	runtime.GC() // what a cycle has counted is published by the next
@@ -81,15 +82,15 @@ func allocatedBy(function string) (n int64) {
 		all = make([]runtime.MemProfileRecord, 2*k)
 	}
 	for i := range all {
-		within, shares := false, false
+		within, beside := false, false
 		frames := runtime.CallersFrames(all[i].Stack())
 		for more := true; more; {
 			var f runtime.Frame
 			f, more = frames.Next()
 			within = within || strings.Contains(f.Function, function)
-			shares = shares || strings.Contains(f.Function, "proc.(*process).share")
+			beside = beside || strings.Contains(f.Function, "proc.(*process).share") || strings.Contains(f.Function, "executor.(*Endpoint).carryOut")
 		}
-		if within && !shares {
+		if within && !beside {
 			n += all[i].AllocObjects
 		}
 	}

@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -15,6 +17,12 @@ var _ Chooser = Rule{}
 
 // Choose asks the rule to complete the forced part.
 func (Rule) Choose(q *Question) (Answer, error) { return q.rule(), nil }
+
+// Complete returns the built-in rule's plan for a request that has all forced words.
+func Complete(r tasks.Request, t *levels.Topology, reg submodules.Registry, forced tasks.Plan) tasks.Plan {
+	q := &Question{Asked: builtin.Ask(r, t), Registry: reg, Forced: forced}
+	return q.rule().plan
+}
 
 // Ruled is the answer of the built-in rule.
 type Ruled struct {

@@ -7,6 +7,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/plans"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
@@ -70,8 +71,7 @@ func (s Space) heedsEager(p tasks.Plan) bool {
 // Rule is the plan of the built-in rule for a request, in the words of the
 // space's configurations: an algorithm for each kind of task.
 func (s Space) Rule(r tasks.Request, t *levels.Topology) tasks.Plan {
-	p, _ := builtin.Choose(r, t, s.Plan)
-	return s.namedPlan(s.Plan.Over(p), r, t)
+	return s.namedPlan(choose.Complete(r, t, s.Registry, s.Plan), r, t)
 }
 
 // namedPlan says a plan in the words of the space's configurations.

@@ -47,3 +47,25 @@ func TestVariants(t *testing.T) {
 		}
 	}
 }
+
+// Words of the rule's own plan change nothing when a search is given them.
+func TestRuleWithItsOwnWords(t *testing.T) {
+	reg := all.Submodules()
+	for _, topo := range []string{"64x12", "16x4", "8x1", "1x6"} {
+		on := tasktest.Topology(t, topo)
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather} {
+			for _, bytes := range []int64{4 << 10, 64 << 10, 1 << 20} {
+				r := bcast(bytes)
+				r.Coll = coll
+				free := tune.Space{Registry: reg}.Rule(r, on)
+				for _, key := range free.Keys() {
+					word, _ := free.Choice(key)
+					with := tune.Space{Registry: reg, Plan: tasks.Plan{}.Set(key, word)}
+					if got := with.Rule(r, on); got.String() != free.String() {
+						t.Errorf("%v on %s with %s=%v: %v; want %v", r, topo, key, word, got, free)
+					}
+				}
+			}
+		}
+	}
+}

@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -261,10 +262,8 @@ func (b *benchShare) plans(r tasks.Request, t *levels.Topology, forced tasks.For
 	}
 	whole := p
 	whole.Segment, whole.Window = tasks.Whole, 1
-	cutBase, _ := builtin.Choose(r, t, p)
-	wholeBase, _ := builtin.Choose(r, t, whole)
-	cut := p.Over(cutBase)
-	whole = whole.Over(wholeBase)
+	cut := choose.Complete(r, t, b.reg, p)
+	whole = choose.Complete(r, t, b.reg, whole)
 	for _, key := range whole.Keys() {
 		// One segment goes along a chain from node to node: a tree suits it better.
 		_, isGiven := p.Choice(key)

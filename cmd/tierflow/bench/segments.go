@@ -15,7 +15,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -140,8 +140,7 @@ func (b *Segments) MakeRequest(coll tasks.Collective, n int64, forced tasks.Forc
 	r.Count *= n
 	p := forced.For(coll)
 	p.Shape, p.Segment = shape, b.Segment
-	base, _ := builtin.Choose(r, b.Job.Topology(), p)
-	return r, p.Over(base), nil
+	return r, choose.Complete(r, b.Job.Topology(), b.Registry, p), nil
 }
 
 // RunOnMeter calls f on each rank's meter, or on a simulated machine's.
