@@ -85,7 +85,8 @@ func findSlowNode(flows []Flow, nodes []string, part float64) (found *Finding) {
 		if len(slow) == 0 || len(others) < fewestWays {
 			continue
 		}
-		least := others[0].rate // they are sorted
+		fastest := slices.MaxFunc(others, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
+		least := min(others[0].rate, fastest) // they are sorted; rates of short bursts may be above what a way can carry
 		slow = slices.DeleteFunc(slow, func(p pace) bool { return p.rate >= part*least })
 		if len(slow) == 0 {
 			continue
@@ -93,7 +94,6 @@ func findSlowNode(flows []Flow, nodes []string, part float64) (found *Finding) {
 		if found != nil {
 			return nil // as well another node's
 		}
-		fastest := slices.MaxFunc(others, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
 		found = slowNetwork("of "+node, []string{node}, slow[len(slow)-1].rate, fastest, nodes)
 	}
 	return found

@@ -2,6 +2,7 @@ package verdict_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -71,5 +72,47 @@ func TestTransferHasNoDirection(t *testing.T) {
 		if len(found) != 1 || !strings.HasPrefix(found[0].String(), "slow link: no bytes come between ranks 0 and 1 in a ") || fmt.Sprint(found[0].Ranks) != "[0 1]" {
 			t.Errorf("%v", found)
 		}
+	}
+}
+
+// Whatever flows ranks count, in bursts, behind each other and at rates of long ago: what is called slow carries less than
+// what it is compared with.
+func TestDrawnSlowIsSlower(t *testing.T) {
+	blamed := 0
+	for seed := range uint64(20_000) {
+		rnd := rand.New(rand.NewPCG(seed, 11))
+		nodes := make([]string, 2+rnd.IntN(7))
+		for n := range nodes {
+			nodes[n] = fmt.Sprintf("node%d", n/2)
+		}
+		drawn := func() (flows []verdict.Flow) {
+			for from := range nodes {
+				for to := range nodes {
+					if nodes[from] == nodes[to] || rnd.IntN(4) == 0 {
+						continue
+					}
+					f := verdict.Flow{From: from, To: to, Rate: math.Exp(10 + 10*rnd.Float64()), Full: rnd.IntN(2) == 0, Busy: rnd.Float64()}
+					f.Moved = f.Rate
+					if rnd.IntN(2) == 0 {
+						f.Moved *= rnd.Float64()
+					}
+					flows = append(flows, f)
+				}
+			}
+			return flows
+		}
+		f := verdict.Bottleneck(drawn(), drawn(), nodes, rnd.IntN(3) == 0)
+		if f == nil {
+			continue
+		}
+		blamed++
+		_, numbers, _ := strings.Cut(f.Text, "carries ")
+		var slow, others float64
+		if _, err := fmt.Sscanf(numbers, "%g MB/s, others up to %g MB/s", &slow, &others); err != nil || slow >= others {
+			t.Fatalf("seed %d: %v, %v", seed, f, err)
+		}
+	}
+	if blamed < 1000 {
+		t.Errorf("%d findings: the cases say nothing", blamed)
 	}
 }
