@@ -136,7 +136,7 @@ func (j *job) findFailures() {
 	})
 	for _, f := range met {
 		var class Class
-		if class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] {
+		if class.UnmarshalText([]byte(f.Kind)) != nil || told[key{class, f.Rank}] || class == Died && j.endedOf(f.Rank) {
 			continue
 		}
 		told[key{class, f.Rank}] = true
@@ -157,6 +157,13 @@ func (j *job) countFailed(rank int) int {
 		return 1
 	}
 	return 0
+}
+
+// endedOf reports whether a rank has met a failure of another one that wasn't its death: if it has died since, it did so
+// because of that.
+func (j *job) endedOf(rank int) bool {
+	s := j.by[rank]
+	return s != nil && s.Failed != nil && s.Failed.Rank != rank && s.Failed.Kind != "" && s.Failed.Kind != Died.String()
 }
 
 // doubtCut adds the node of the ranks that can't reach another one, if nobody else says so and there are other
@@ -215,7 +222,7 @@ func (j *job) findAbsent() {
 		s := &j.all[i]
 		switch s.Doing {
 		case flight.Gone:
-			if !j.blames(Died, s.Rank) {
+			if !j.blames(Died, s.Rank) && !j.endedOf(s.Rank) {
 				j.add(Died, []int{s.Rank}, 0, "%s has ended; its last word: %v", j.name(s), s)
 			}
 		case flight.Stopped:

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -299,6 +300,30 @@ var plants = map[string]func(s *snapshot){
 			s.absent(rank, flight.Gone)
 		}
 	},
+	"a failure, and who ended of it": func(s *snapshot) { // the way to one rank is cut for a node, whose ranks give up; the others see one of them end
+		rank, end := s.freeze(), s.rnd.IntN(len(s.nodes))
+		if s.nodes[rank] == s.nodes[end] {
+			return
+		}
+		kind := []verdict.Class{verdict.Unreachable, verdict.Mismatch, verdict.Resources}[s.rnd.IntN(3)]
+		cause := are(kind, true, rank)
+		s.right = func(f *verdict.Finding) bool {
+			return cause(f) && (len(f.Nodes) == 0 || slices.Contains(f.Nodes, s.nodes[end]))
+		}
+		s.settle()
+		for n := range s.states {
+			one := &s.states[n]
+			one.Doing, one.Open = flight.Outside, nil
+			if s.nodes[n] == s.nodes[end] {
+				one.Failed = &flight.Failed{Rank: rank, Text: fmt.Sprintf("rank %d failed: timed out", rank), Kind: kind.String(), Ago: time.Duration(s.rnd.IntN(100))}
+				if n != end && s.rnd.IntN(3) == 0 {
+					one.Doing = flight.Gone
+				}
+				continue
+			}
+			one.Failed = &flight.Failed{Rank: end, Text: fmt.Sprintf("rank %d failed: was lost", end), Kind: verdict.Died.String(), Ago: time.Duration(s.rnd.IntN(100))}
+		}
+	},
 	"nothing": func(s *snapshot) {
 		rank, at := s.draw()
 		s.away[rank] = at
@@ -359,7 +384,7 @@ func TestDrawnFaults(t *testing.T) {
 		t.Errorf("%d looks, want 2000 or more", looked)
 	}
 	for name := range plants {
-		if stood[name] < jobs/10 && name != "all in a receive from any" && name != "a failure" {
+		if stood[name] < jobs/10 && name != "all in a receive from any" && !strings.HasPrefix(name, "a failure") {
 			t.Errorf("%s: ranks stood still in %d looks only", name, stood[name])
 		}
 	}
