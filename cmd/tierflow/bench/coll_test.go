@@ -50,7 +50,7 @@ func onRanks(t *testing.T, n string, r tasks.Request, rotate bool, f func(ctx co
 
 // Simulated times need no ranks and repeat exactly.
 func TestSimulated(t *testing.T) {
-	line := strings.Fields("bench coll bcast,barrier --topo 64x12 --bytes 1KiB,16MiB --simulate assumed")
+	line := strings.Fields("bench coll bcast,barrier --topo 64x12 --bytes 1KiB,1MiB --simulate assumed")
 	text := tierflow.Succeeds(t, line...)
 	if !strings.HasPrefix(text, "# 64x12: 768 ranks, simulated on a machine, assumed\n# times are simulated") || strings.Count(text, "\n") != 3+6 {
 		t.Errorf("%s", text)

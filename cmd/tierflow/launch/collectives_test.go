@@ -279,6 +279,7 @@ func count(text, pattern string) int {
 // Algorithms under every shape, between processes of one node and of two; with
 // TIERFLOW_TEST_LONG every algorithm under every shape.
 func TestCollectivesConform(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]Options{
 		"one node":  {Ranks: 4},
 		"two nodes": {Hosts: "a:2,b:2", Launcher: "local"},
@@ -313,6 +314,7 @@ func TestCollectivesOversubscribed(t *testing.T) {
 
 // Ranks in no call take no processor time; those that wait long, little.
 func TestCollectivesIdle(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]Options{"shared memory": {Ranks: 3}, "TCP": {Hosts: "a:1,b:1,c:1", Launcher: "local"}} {
 		o.Program = rankLine(t, "lazy")
 		r := run(t, o)
@@ -429,6 +431,7 @@ func TestCollectivesBesideTorch(t *testing.T) {
 
 // A rank that is killed is named by all others.
 func TestCollectivesKilledRank(t *testing.T) {
+	t.Parallel()
 	for _, perNode := range []int{4, 2, 1} {
 		for _, victim := range []int{3, 0} {
 			t.Run(fmt.Sprintf("%d of %d per node", victim, perNode), func(t *testing.T) {

@@ -73,6 +73,7 @@ func (e *endless) Read(b []byte) (int, error) {
 // A rank that never reads takes no more than buffers hold, and ends when it likes. One
 // that closes its input, or ends, ends the reading.
 func TestStdinIsNotRead(t *testing.T) {
+	t.Parallel()
 	for name, launcher := range launchers(t) {
 		for _, program := range []string{"sleep 0.3", "exec <&-; sleep 0.3", "head -n 1 >/dev/null; exec <&-; sleep 0.3", "exit 0"} {
 			var input endless

@@ -53,6 +53,7 @@ func guest(args []string) {
 }
 
 func TestRestarts(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		program  []string
 		restarts int

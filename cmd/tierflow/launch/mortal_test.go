@@ -182,7 +182,7 @@ const mortalTime = forever
 // at the one before. Those who are left, and who come in, end with the right sum. TIERFLOW_TEST_KILLS is how many must die,
 // TIERFLOW_TEST_SEED the first seed.
 func TestMortal(t *testing.T) {
-	t.Setenv("TIERFLOW_JOIN_TIMEOUT", mortalTime.String())
+	t.Parallel()
 	kills, seed := 10, rand.Uint64()
 	for name, set := range map[string]func(text string) error{
 		"TIERFLOW_TEST_KILLS": func(text string) (err error) { kills, err = strconv.Atoi(text); return err },
@@ -202,6 +202,7 @@ func TestMortal(t *testing.T) {
 		}
 		opts := Options{Program: rankLine(t, "mortal", kind, strconv.FormatUint(seed+n, 10), strconv.Itoa(steps)), MaxRestarts: restarts, Min: 1, Timeout: mortalTime}
 		opts.Hosts, opts.Launcher, opts.Oversubscribe = "a:3,b:3", launcherLocal, true
+		opts.Env = append(os.Environ(), "TIERFLOW_JOIN_TIMEOUT="+mortalTime.String())
 		r := run(t, opts)
 		out, before := r.stdout.String(), all
 		for _, phase := range regexp.MustCompile(`dies in (\w+)`).FindAllStringSubmatch(out, -1) {

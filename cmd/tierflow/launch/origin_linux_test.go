@@ -112,6 +112,7 @@ func launches(few int) int {
 
 // However rank 1 ends, and whoever ends first, the launcher's error names rank 1.
 func TestFirstFailureIsNamed(t *testing.T) {
+	t.Parallel()
 	for how, d := range dooms {
 		t.Run(how, func(t *testing.T) {
 			named := 0
@@ -181,6 +182,7 @@ func (d doom) isTold(t *testing.T, output string) bool {
 // Under launchers of others the ranks' own output says who it was: the label of rank 1's last
 // words, or what the others say.
 func TestFirstFailureIsNamedUnderOthers(t *testing.T) {
+	t.Parallel()
 	for _, launcher := range []struct {
 		name string
 		line []string

@@ -128,6 +128,7 @@ func TestKilledRankExplains(t *testing.T) {
 }
 
 func TestTimeout(t *testing.T) {
+	t.Parallel()
 	r := run(t, Options{Ranks: 4, Timeout: 300 * time.Millisecond, Program: rankLine(t, "sleep")})
 	r.want(t, statusTimeout, "ended after 300ms: ranks 0-3 of 4 were running")
 }
@@ -181,6 +182,7 @@ func TestProgramIsRelativeToDir(t *testing.T) {
 }
 
 func TestAgentErrors(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name  string
 		agent []string
@@ -298,6 +300,7 @@ func TestLeftovers(t *testing.T) {
 // TestKilledAgent: kill -9 of an agent ends its ranks, and the job. Without a launcher on the same machine only the kernel
 // can do it, so it is the ranks alone.
 func TestKilledAgent(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		launcher, program string
 		processes         int

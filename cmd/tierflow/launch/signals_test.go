@@ -105,6 +105,7 @@ func TestSecondInterruptKills(t *testing.T) {
 }
 
 func TestInterruptBeforeStart(t *testing.T) {
+	t.Parallel()
 	cmd, out := startLauncher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
 	out.await(t, 1, "[a] up")
 	cmd.Process.Signal(syscall.SIGINT)
