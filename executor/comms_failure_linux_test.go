@@ -40,23 +40,36 @@ func nothingLeft(t *testing.T, w *executor.World, bars []*executor.Run) {
 	})
 }
 
+// holdingLocks returns hooks for a world, and a function that starts a run and holds its rank's lock, as a
+// long operation does, until release is called.
+func holdingLocks() (hooks trace.Hooks, hold func(run *executor.Run) (release func())) {
+	var armed atomic.Bool
+	entered, leave := make(chan struct{}), make(chan struct{})
+	hooks.Run = func(trace.Event) {
+		if armed.CompareAndSwap(true, false) {
+			close(entered)
+			<-leave
+		}
+	}
+	return hooks, func(run *executor.Run) func() {
+		armed.Store(true)
+		var held sync.WaitGroup
+		held.Go(func() { _ = run.Do(context.Background()) })
+		<-entered
+		return func() {
+			close(leave)
+			held.Wait()
+		}
+	}
+}
+
 // A communicator that is closed while its failure is on its way, marked but not settled,
 // still ends what waits on it, with the cause of the failure.
 func TestCloseBetweenMarkAndSettle(t *testing.T) {
-	var armed atomic.Bool
-	entered, release := make(chan struct{}), make(chan struct{})
-	w := newWorld(t, 2, executor.Config{Hooks: trace.Hooks{Run: func(trace.Event) {
-		if armed.CompareAndSwap(true, false) {
-			close(entered)
-			<-release
-		}
-	}}})
+	hooks, hold := holdingLocks()
+	w := newWorld(t, 2, executor.Config{Hooks: hooks})
 	c := makeComm(t, w.Endpoint(0), 1, []levels.Rank{0})
-	bar := barrierOn(t, makeComm(t, w.Endpoint(1), 2, []levels.Rank{1}))
-	armed.Store(true)
-	var held sync.WaitGroup
-	held.Go(func() { _ = bar.Do(t.Context()) }) // holds rank 1's lock, as a long operation does
-	<-entered
+	release := hold(barrierOn(t, makeComm(t, w.Endpoint(1), 2, []levels.Rank{1})))
 	ctx, cancel := context.WithCancelCause(t.Context())
 	never := post(t, ctx, c, 0, 1, make([]byte, 8))
 	never.Watch(ctx)
@@ -69,11 +82,32 @@ func TestCloseBetweenMarkAndSettle(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Error(err)
 	}
-	close(release)
+	release()
 	if err := waitLong(never); !errors.Is(err, errEnough) {
 		t.Errorf("error %v", err)
 	}
-	held.Wait()
+}
+
+// A communicator that is closed while its failure is on its way, told but not marked on its rank, is not
+// made anew by the mark: nothing is left of it.
+func TestCloseBetweenTellingAndMark(t *testing.T) {
+	hooks, hold := holdingLocks()
+	w := newWorld(t, 2, executor.Config{Hooks: hooks})
+	c := makeComm(t, w.Endpoint(1), 1, []levels.Rank{1})
+	release := hold(barrierOn(t, makeComm(t, w.Endpoint(0), 2, []levels.Rank{0}))) // rank 0 is marked first
+	var revoking sync.WaitGroup
+	revoking.Go(func() { c.Revoke(errEnough) })
+	if err := clocktest.Await(t.Context(), c.Told); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Error(err)
+	}
+	release()
+	revoking.Wait()
+	if n := w.Endpoint(1).Comms(); n != 1 {
+		t.Errorf("the rank knows of %d communicators, want that of all ranks only", n)
+	}
 }
 
 // What a rank has sent to itself, and never received, is gone with the communicator.

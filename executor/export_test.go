@@ -86,6 +86,21 @@ func (c *Comm) Failed() bool {
 	return c.broken != nil
 }
 
+// Told tells whether this rank breaks the communicator, and has told the other processes.
+func (c *Comm) Told() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.announcement == nil {
+		return false
+	}
+	select {
+	case <-c.announcement.told:
+		return true
+	default:
+		return false
+	}
+}
+
 // Goodbyes counts those that a rank has heard on a communicator.
 func (c *Comm) Goodbyes() int {
 	c.e.mu.Lock()
