@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -35,7 +36,7 @@ func TestParseRequestRefuses(t *testing.T) {
 		"", "gossip", "barrier 4", "allreduce", "allreduce 4", "allreduce 4 f32", "allreduce four f32 sum", "allreduce 4 f32 summ", "allreduce 4 f32 mine",
 		"bcast 4 f32", "bcast 4 f32 root", "bcast 4 f32 route 1", "bcast 4 f32 root 99999999999", "bcast 4 f32 root 1 2", "bcast  4 f32 root 1", "allgather [1 2] f32",
 	} {
-		if r, err := ParseRequest(text); err == nil || r.Coll != (Request{}).Coll || !strings.Contains(err.Error(), text) {
+		if r, err := ParseRequest(text); err == nil || r.Coll != (Request{}).Coll || !strings.HasPrefix(err.Error(), fmt.Sprintf("request %q: ", text)) {
 			t.Errorf("%q reads as %v, %v", text, r, err)
 		}
 	}

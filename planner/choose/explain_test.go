@@ -1,6 +1,7 @@
 package choose_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -55,6 +56,35 @@ func TestPlansArePredicted(t *testing.T) {
 		_, predicted, found := strings.Cut(text, "  predicted: ")
 		if !found || strings.Contains(text, "nothing") || !strings.Contains(predicted, " µs"+test.want) {
 			t.Errorf("%v on %s: no time%s in\n%s", test.r, test.topology, test.want, text)
+		}
+	}
+}
+
+// The times of a plan's tasks are those of its price: none takes longer, and one after the other they
+// take as long, or longer.
+func TestTasksTakeAsLongAsThePlan(t *testing.T) {
+	for _, count := range []int64{1 << 10, 1 << 20, 1 << 24} {
+		r := tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: count}
+		_, text := decided(t, r, tasktest.Topology(t, "8x2"), "", choose.Forced{}, &choose.Machine{Machine: machine.Assumed(), Origin: "here"}, choose.Rule{})
+		var whole, all float64
+		_, priced, _ := strings.Cut(text, "  price: ")
+		if _, err := fmt.Sscanf(priced, "%f µs: ", &whole); err != nil {
+			t.Fatalf("%v in\n%s", err, text)
+		}
+		for _, line := range strings.Split(text, "\n  task ")[1:] {
+			var first, segments, each float64
+			_, line, _ = strings.Cut(line, ": ")
+			_, line, _ = strings.Cut(line, ": ")
+			if n, _ := fmt.Sscanf(line, "%f µs for the first of %f segments, %f for", &first, &segments, &each); n != 1 && n != 3 {
+				t.Fatalf("no times in %q", line)
+			}
+			took := first + max(0, segments-1)*each
+			if all += took; took > 1.01*whole {
+				t.Errorf("%d: a task takes %v µs, the plan %v µs\n%s", count, took, whole, text)
+			}
+		}
+		if all < 0.99*whole {
+			t.Errorf("%d: all tasks take %v µs, the plan %v µs\n%s", count, all, whole, text)
 		}
 	}
 }

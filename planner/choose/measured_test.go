@@ -93,6 +93,34 @@ func TestForcedForOthers(t *testing.T) {
 	}
 }
 
+// Whether a choice has a task is a question to its level alone: there it stays, also where it does
+// none at the other level, and also if a level has no tasks.
+func TestForcedForALevel(t *testing.T) {
+	sum := tasks.Request{Coll: tasks.Allreduce, Count: 1024, Type: tasks.Float32, Op: tasks.Sum}
+	for _, test := range []struct {
+		topology, forced string
+		stays            bool
+	}{
+		{"4x2", "shape=ar,i=nbc/recdoubling", true}, {"4x2", "shape=han,s=nbc/recdoubling", false}, {"4x2", "shape=ar,s=sm", true},
+		{"1x4", "i=nbc/rabenseifner", true},
+	} {
+		forced, err := tasks.ParseForced(test.forced)
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := choose.Ask(sum, tasktest.Topology(t, test.topology), all.Submodules(), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := (choose.Forced{Plans: forced}).Choose(q); err != nil {
+			t.Fatal(err)
+		}
+		if got := q.Forced.String() == test.forced; got != test.stays {
+			t.Errorf("%s on %s: %v is forced", test.forced, test.topology, q.Forced)
+		}
+	}
+}
+
 // An impossible request is an error, and so is a plan with a word unknown to the registry. Both name the request.
 func TestAskErrors(t *testing.T) {
 	on := tasktest.Topology(t, "4x2")

@@ -121,6 +121,15 @@ func TestExpected(t *testing.T) {
 	}
 }
 
+// The least next ratio is as far below the others as these are apart, and below the last one by a share.
+func TestLowest(t *testing.T) {
+	for want, r := range map[float64]ratios{0.25: {last: 2, least: 1, most: 4}, 1.5: {last: 2, least: 2, most: 2}} {
+		if got := r.lowest(0.75); got != want {
+			t.Errorf("%+v: %v, want %v", r, got, want)
+		}
+	}
+}
+
 // A plan that seemed the best in part is simulated whole before it is chosen.
 func TestConfirm(t *testing.T) {
 	s := newRehearsal(machine.Assumed(), ask(t, tasks.Bcast, "6x2", 1<<20), all.Submodules(), 1<<20)

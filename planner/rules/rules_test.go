@@ -160,6 +160,7 @@ func TestCheck(t *testing.T) {
 		{"$a = 4\nbcast: if bytes < $a then w=2 elif bytes < 2 then w=3", nil},        // a program may change it
 		{"all: w=2\nbcast: w=3", []string{"2:8: nothing comes here"}},
 		{"alltoallv: w=2\nalltoall: w=3", nil},
+		{"bcast: w=2\nreduce: w=3\ngather: w=4", nil}, // each is for its own collective
 		{"alltoallv: w=2\nalltoall: if not regular then w=3", []string{"2:14: not regular never holds"}},
 		{"bcast: if nodes < 1 then w=2", []string{"1:11: nodes < 1 never holds"}},
 	} {
