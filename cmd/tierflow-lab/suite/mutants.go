@@ -46,7 +46,8 @@ constant one larger, a dropped statement, two swapped arguments. The tests of th
 package run on each, and if they pass those of --others; the first failure ends them, and a
 test program is ended after three times as long as it takes, and a minute. A mutant that
 fails is killed. Survivors are listed: what no test holds, or what makes no difference.
-The source itself is not changed.`,
+An interrupt ends the draw: what was judged before is printed. The source itself is not
+changed.`,
 		Example: `  tierflow-lab mutants --count 100 ./executor ./planner/choose
   tierflow-lab mutants --seed 7 --others ./... ./tasks`,
 		Args: cobra.MinimumNArgs(1),
@@ -97,9 +98,14 @@ func (a *Mutants) print(w io.Writer) {
 	table("", func(*Mutant) string { return "all" })
 	for _, m := range a.Mutants {
 		if !m.Killed {
-			fmt.Fprintf(w, "%s/%s:%d: %s: %s => %s\n", m.Package, m.File, m.Line, m.Kind, oneLine(m.Old), cmp.Or(oneLine(m.New), "nothing"))
+			fmt.Fprintln(w, &m.Mutation)
 		}
 	}
+}
+
+// String is the place and the change, in a line.
+func (m *Mutation) String() string {
+	return fmt.Sprintf("%s/%s:%d:%d: %s: %s => %s", m.Package, m.File, m.Line, m.Column, m.Kind, oneLine(m.Old), cmp.Or(oneLine(m.New), "nothing"))
 }
 
 // oneLine shortens source for a line.
@@ -146,6 +152,10 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 		mutant := Mutant{Mutation: sites[i]}
 		began := time.Now()
 		compiles, err := m.judge(ctx, &mutant)
+		if ctx.Err() != nil && len(all.Mutants) > 0 {
+			fmt.Fprintf(m.tell, "interrupted after %d of %d\n", len(all.Mutants), m.count)
+			break
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +163,7 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 			continue
 		}
 		all.Mutants = append(all.Mutants, mutant)
-		fmt.Fprintf(m.tell, "%d of %d: %s/%s:%d: %s: killed %t %s, %v\n", len(all.Mutants), m.count, mutant.Package, mutant.File, mutant.Line, mutant.Kind, mutant.Killed, mutant.By, time.Since(began).Round(100*time.Millisecond))
+		fmt.Fprintf(m.tell, "%d of %d: %v: killed %t %s, %v\n", len(all.Mutants), m.count, &mutant.Mutation, mutant.Killed, mutant.By, time.Since(began).Round(100*time.Millisecond))
 	}
 	if len(all.Mutants) == 0 {
 		return nil, fmt.Errorf("no mutation of %q compiles", packages)

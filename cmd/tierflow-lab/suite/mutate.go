@@ -22,6 +22,7 @@ type Mutation struct {
 	Package string `json:"package"`
 	File    string `json:"file"`
 	Line    int    `json:"line"`
+	Column  int    `json:"column"` // bytes, from 1
 	Kind    string `json:"kind"`
 	Old     string `json:"old"`
 	New     string `json:"new"`
@@ -58,7 +59,7 @@ func mutations(pkg, path string) ([]Mutation, error) {
 	at := func(p token.Pos) int { return fset.Position(p).Offset }
 	add := func(kind string, begin, end token.Pos, text string) {
 		all = append(all, Mutation{
-			Package: pkg, File: filepath.Base(path), Line: fset.Position(begin).Line, Kind: kind,
+			Package: pkg, File: filepath.Base(path), Line: fset.Position(begin).Line, Column: fset.Position(begin).Column, Kind: kind,
 			Old: string(source[at(begin):at(end)]), New: text, path: path, begin: at(begin), end: at(end),
 		})
 	}

@@ -94,13 +94,31 @@ func TestMutants(t *testing.T) {
 		"less_test.go": "package less\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {\n\tif !Less(1, 2) || Sum(1) != 2 {\n\t\tt.Error(1)\n\t}\n}\n",
 	})
 	out, status := say(MutantsCommand(), "--count", "9", ".")
-	if status != 0 || !strings.Contains(out, "3       2          0    67% example\n") || !strings.Contains(out, "example/less.go:3: operator: < => <=\n") || strings.Count(out, "=>") != 1 {
+	if status != 0 || !strings.Contains(out, "3       2          0    67% example\n") || !strings.Contains(out, "example/less.go:3:37: operator: < => <=\n") || strings.Count(out, "=>") != 1 {
 		t.Errorf("status %d\n%s", status, out)
 	}
 	if now, err := os.ReadFile("less.go"); err != nil || string(now) != source {
 		t.Errorf("%v\n%s", err, now)
 	}
 }
+
+// An interrupt ends the draw; the mutants judged before it are kept.
+func TestMutantsInterrupted(t *testing.T) {
+	makeModule(t, map[string]string{
+		"sum.go":      "package sum\n\nfunc Sum(a, b int) int { return a + b + 1 }\n",
+		"sum_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {}\n",
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	m := mutating{count: 9, tell: writer(func(p []byte) (int, error) { cancel(); return len(p), nil })}
+	all, err := m.run(ctx, []string{"."})
+	if err != nil || len(all.Mutants) != 1 || all.Mutants[0].Killed {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+type writer func(p []byte) (int, error)
+
+func (w writer) Write(p []byte) (int, error) { return w(p) }
 
 // A test that fails in one of two runs is listed with what it said; one that passes is not.
 func TestFlakes(t *testing.T) {
