@@ -33,18 +33,23 @@ func (x *exchange) end(err error) {
 // [MaxPayload] bytes. Concurrent calls on one rank are served one after the other.
 //
 // It fails with a [PeerError] when a rank is lost, has left, or did not come before the deadline of ctx, and with the
-// cause of ctx when ctx ends first for another reason. After a failure the ranks no longer agree about the numbers of
-// their calls, so all later calls on this rank fail with the same error.
+// cause of ctx when ctx ends first for another reason. The others get this rank's blob all the same, even if ctx was over
+// before the call. After a failure the ranks no longer agree about the numbers of their calls, so all later calls on this
+// rank fail with the same error.
 func (j *Job) Exchange(ctx context.Context, blob []byte) ([][]byte, error) {
 	if len(blob) > MaxPayload {
 		return nil, fmt.Errorf("exchange: %d bytes; allowed are %d", len(blob), MaxPayload)
 	}
 	select {
-	case j.exchanging <- struct{}{}:
-		defer func() { <-j.exchanging }()
-	case <-ctx.Done():
-		return nil, fmt.Errorf("exchange: %w", context.Cause(ctx))
+	case j.exchanging <- struct{}{}: // whatever ctx says: others wait for this rank's part
+	default:
+		select {
+		case j.exchanging <- struct{}{}:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("exchange: %w", context.Cause(ctx))
+		}
 	}
+	defer func() { <-j.exchanging }()
 	x, seq, err := j.begin(slices.Clone(blob))
 	if err != nil {
 		return nil, fmt.Errorf("exchange: %w", err)

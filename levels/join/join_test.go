@@ -248,6 +248,23 @@ func TestExchangeContext(t *testing.T) {
 	}
 }
 
+// A rank whose context is over before the call gives its part: the others don't wait for it.
+func TestExchangeContextOver(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 4))
+	why := errors.New("had enough")
+	over, cancel := context.WithCancelCause(t.Context())
+	cancel(why)
+	for _, j := range jobs[1:] {
+		if _, err := j.Exchange(over, fmt.Append(nil, j.Rank)); !errors.Is(err, why) {
+			t.Errorf("rank %d: %v", j.Rank, err)
+		}
+	}
+	all, err := jobs[0].Exchange(t.Context(), []byte("0"))
+	if got := fmt.Sprintf("%s", all); err != nil || got != "[0 1 2 3]" {
+		t.Errorf("rank 0 has heard %s, %v", got, err)
+	}
+}
+
 func TestExchangeWithOneThatLeft(t *testing.T) {
 	jobs := mustJoin(t, configs(t, 3))
 	go jobs[2].Close(context.Background())
