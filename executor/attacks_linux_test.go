@@ -160,6 +160,7 @@ type attackRow struct {
 // other one, and no element may be wrong. TIERFLOW_TEST_ATTACKS is how many drawn seeds each
 // kind gets; -v prints the table.
 func TestAttacks(t *testing.T) {
+	t.Parallel() // as its kinds are: they mostly wait
 	drawn := 1
 	if text := os.Getenv("TIERFLOW_TEST_ATTACKS"); text != "" {
 		n, err := strconv.Atoi(text)
@@ -174,12 +175,19 @@ func TestAttacks(t *testing.T) {
 	}
 	var table strings.Builder
 	fmt.Fprintf(&table, "%-26s %6s %6s %8s %10s %14s\n", "attack", "runs", "done", "named", "longest", "wrong elements")
-	done := 0
-	for _, kind := range attacks {
-		var row attackRow
-		for _, seed := range seeds {
-			row.add(t, kind.name, seed)
+	done, rows := 0, make([]attackRow, len(attacks))
+	t.Run("kinds", func(t *testing.T) {
+		for k, kind := range attacks {
+			t.Run(kind.name, func(t *testing.T) {
+				t.Parallel()
+				for _, seed := range seeds {
+					rows[k].add(t, kind.name, seed)
+				}
+			})
 		}
+	})
+	for k, kind := range attacks {
+		row := rows[k]
 		fmt.Fprintf(&table, "%-26s %6d %6d %7.0f%% %10v %14d\n", kind.name, row.runs, row.done,
 			100*float64(row.named)/float64(max(2*row.done, 1)), row.longest.Round(time.Millisecond), row.wrong)
 		done += row.done

@@ -338,6 +338,7 @@ func TestFailKeepsTheMismatch(t *testing.T) {
 // A rank that has closed everything makes no communicator any more. Others that make one
 // with it don't wait for ever, in either direction.
 func TestCommunicatorMadeAfterClose(t *testing.T) {
+	t.Parallel() // it mostly waits
 	inBubble(t, 3, executor.Config{}, closeThenMake)
 	for _, topo := range []string{"1x3", "3x1"} {
 		t.Run(topo, func(t *testing.T) {

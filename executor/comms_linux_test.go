@@ -158,6 +158,7 @@ func TestGoodbyeOfOthersKeepsCallsStraight(t *testing.T) {
 
 // A rank that never made a communicator, and leaves, is not waited for in it.
 func TestCommunicatorThatOneRankNeverMade(t *testing.T) {
+	t.Parallel() // it mostly waits
 	onBoth(t, []string{"1x3", "3x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
 		succeed(t, w, func(ctx context.Context, r int) error {
 			if r == 2 {

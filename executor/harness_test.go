@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.nofailfile", "true"); err != nil {
 		panic(err)
 	}
+	if err := flag.Set("test.parallel", "4"); err != nil { // parallel tests mostly wait
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 

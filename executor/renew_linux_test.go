@@ -156,6 +156,7 @@ func passAround(ctx context.Context, c *executor.Comm, round int) error {
 // What came before a connection broke, for a communicator that this rank makes only later, is kept. Nobody
 // gives its budget back twice.
 func TestBrokenConnectionKeepsEarly(t *testing.T) {
+	t.Parallel() // it mostly waits
 	h, _ := parse(t, "2x1", "")
 	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: 2000}}, nil)
 	defer closeProcesses(t, p)
