@@ -110,7 +110,7 @@ func TestFreeKnowsItsSlices(t *testing.T) {
 // What Alloc returned is given back with the rest of the world, whether it was freed
 // before the world was closed or after.
 func TestAllocLeavesNothing(t *testing.T) {
-	const ranks, n = 2, 1 << 20
+	const ranks, n = 2, 1 << 17
 	for name, afterwards := range map[string]int{"freed before": 0, "freed after": 3, "some before": 1} {
 		t.Run(name, func(t *testing.T) {
 			once := func() {

@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 	}
+	if err := flag.Set("test.parallel", "4"); err != nil { // parallel tests mostly wait
+		panic(err)
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -81,6 +81,7 @@ func TestNoRankEntersWithoutAll(t *testing.T) {
 
 // So it is if a rank gives up in the calls which the ranks make to measure the machine.
 func TestNoRankEntersIfOneStopsMeasuring(t *testing.T) {
+	t.Parallel() // it mostly waits
 	why := errors.New("the user has closed the lid")
 	for culprit := range 4 {
 		errs := enterAll(t, func(rank int, ctx context.Context) (context.Context, *planner.Options) {

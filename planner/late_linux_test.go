@@ -24,6 +24,7 @@ func lateRounds() int {
 // One rank of 4, and of 16, is late, with the transports of processes and on goroutines: the
 // errors of all ranks name it and what it is in, and no other rank.
 func TestDeadlinesNameTheLate(t *testing.T) {
+	t.Parallel() // it mostly waits
 	kinds := map[string]func(n int) []*planner.Comm{
 		"processes":  func(n int) []*planner.Comm { return joinProcesses(t, n, (n+1)/2, nil) },
 		"goroutines": func(n int) []*planner.Comm { return localComms(t, fmt.Sprintf("2x%d", n/2), nil) },
@@ -31,6 +32,7 @@ func TestDeadlinesNameTheLate(t *testing.T) {
 	for kind, make := range kinds {
 		for _, n := range []int{4, 16} {
 			t.Run(fmt.Sprintf("%s/%d", kind, n), func(t *testing.T) {
+				t.Parallel()
 				right, wrong := 0, 0
 				for round := range lateRounds() {
 					for r, err := range lateRound(t, make(n), round%n) {
@@ -54,12 +56,16 @@ func TestDeadlinesNameTheLate(t *testing.T) {
 // lateRound lets all ranks but one call with a deadline. That one comes when all have
 // failed.
 func lateRound(t *testing.T, comms []*planner.Comm, late int) []error {
-	var others sync.WaitGroup
+	var all, others sync.WaitGroup
+	all.Add(len(comms))
 	others.Add(len(comms) - 1)
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if err := sum(ctx, c); err != nil {
+			all.Done()
 			return fmt.Errorf("in time: %w", err)
 		}
+		all.Done()
+		all.Wait() // a rank may be through with a call before another one has heard of it
 		if c.Rank() == late {
 			others.Wait()
 			return sum(ctx, c)
@@ -101,6 +107,7 @@ func namesLate(err error, late int) error {
 
 // Ranks of processes that all receive from the next one hear that this is a deadlock.
 func TestProcessesDeadlock(t *testing.T) {
+	t.Parallel() // it mostly waits
 	const n = 4
 	comms := joinProcesses(t, n, 2, nil)
 	for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {

@@ -157,7 +157,6 @@ func (d *disagreement) judge(err error) error {
 // Ranks that disagree hear both requests, and the ranks of each. None of them is said to have failed, and a
 // rank that has left tells what it ran.
 func TestRandomMismatches(t *testing.T) {
-	t.Parallel() // it mostly waits
 	seed := rand.Uint64()
 	for i := range 60 {
 		draw := rand.New(rand.NewPCG(seed, uint64(i)))

@@ -151,6 +151,7 @@ func TestCloseTimeout(t *testing.T) {
 
 // While Close waits it says which rank has not come to it. It says where that one stands, too.
 func TestCloseNamesTheLate(t *testing.T) {
+	t.Parallel() // it mostly waits
 	for _, perNode := range []int{1, 2} {
 		said := &lockedBuffer{}
 		comms := joinProcesses(t, 2, perNode, &planner.Options{StallAfter: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(said, nil))})

@@ -86,6 +86,7 @@ const randomPatience = slowdown * 3 * time.Minute
 // TestRandomPrograms runs them in a process of their own: what crashes or hangs must
 // neither end nor disturb the tests, and its seed be known.
 func TestRandomPrograms(t *testing.T) {
+	t.Parallel() // what runs beside it mostly waits
 	switch {
 	case randomCut:
 		cutDown(t)
