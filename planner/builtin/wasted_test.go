@@ -60,11 +60,20 @@ func TestTreeInside(t *testing.T) {
 		ranks int // on two nodes
 		want  bool
 	}{
-		{tasks.Bcast, adapt, 2 * fewInside, true}, {tasks.Bcast, adapt, 2*fewInside - 1, false}, {tasks.Bcast, nbc, 2 * fewInside, false},
-		{tasks.Reduce, adapt, 2 * fewInside, true}, {tasks.Reduce, adapt, 2*fewInside - 1, false}, {tasks.Reduce, nbc, 2 * fewInside, false},
-		{tasks.Gather, nbc, 2*mostPeers + 1, true}, {tasks.Gather, nbc, 2 * mostPeers, false}, {tasks.Gather, adapt, 2*mostPeers + 1, false},
-		{tasks.Scatter, nbc, 2*mostPeers + 1, true}, {tasks.Scatter, nbc, 2 * mostPeers, false}, {tasks.Scatter, adapt, 2*mostPeers + 1, false},
-		{tasks.Allreduce, adapt, 99, false}, {tasks.Allreduce, nbc, 99, false},
+		{tasks.Bcast, adapt, 2 * fewInside, true},
+		{tasks.Bcast, adapt, 2*fewInside - 1, false},
+		{tasks.Bcast, nbc, 2 * fewInside, false},
+		{tasks.Reduce, adapt, 2 * fewInside, true},
+		{tasks.Reduce, adapt, 2*fewInside - 1, false},
+		{tasks.Reduce, nbc, 2 * fewInside, false},
+		{tasks.Gather, nbc, 2*mostPeers + 1, true},
+		{tasks.Gather, nbc, 2 * mostPeers, false},
+		{tasks.Gather, adapt, 2*mostPeers + 1, false},
+		{tasks.Scatter, nbc, 2*mostPeers + 1, true},
+		{tasks.Scatter, nbc, 2 * mostPeers, false},
+		{tasks.Scatter, adapt, 2*mostPeers + 1, false},
+		{tasks.Allreduce, adapt, 99, false},
+		{tasks.Allreduce, nbc, 99, false},
 	} {
 		if got := TreeInside(test.op, test.c, test.ranks, 2); got != test.want {
 			t.Errorf("%v by %v, %d ranks on 2 nodes: %t", test.op, test.c, test.ranks, got)

@@ -101,7 +101,9 @@ func TestForcedForALevel(t *testing.T) {
 		topology, forced string
 		stays            bool
 	}{
-		{"4x2", "shape=ar,i=nbc/recdoubling", true}, {"4x2", "shape=han,s=nbc/recdoubling", false}, {"4x2", "shape=ar,s=sm", true},
+		{"4x2", "shape=ar,i=nbc/recdoubling", true},
+		{"4x2", "shape=han,s=nbc/recdoubling", false},
+		{"4x2", "shape=ar,s=sm", true},
 		{"1x4", "i=nbc/rabenseifner", true},
 	} {
 		forced, err := tasks.ParseForced(test.forced)

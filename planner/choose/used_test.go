@@ -19,8 +19,14 @@ func TestUsed(t *testing.T) {
 		key, shape string
 		has, used  bool
 	}{
-		{"i", "han", true, true}, {"s", "han", true, true}, {"ib", "han", true, true}, {"iar", "han", false, false},
-		{"iar", "ar", true, true}, {"ib", "ar", false, false}, {"ig", "han", false, true}, {"w", "han", false, true},
+		{"i", "han", true, true},
+		{"s", "han", true, true},
+		{"ib", "han", true, true},
+		{"iar", "han", false, false},
+		{"iar", "ar", true, true},
+		{"ib", "ar", false, false},
+		{"ig", "han", false, true},
+		{"w", "han", false, true},
 	} {
 		p := tasktest.Plan(t, "fs=all,w=1,i=adapt/chain,s=sm,shape="+test.shape)
 		if has, used := q.has(test.key, p), q.isUsed(test.key, p); has != test.has || used != test.used {
