@@ -139,7 +139,7 @@ func TestContext(t *testing.T) {
 	out, r := &buffer{}, &result{}
 	var waiting sync.WaitGroup
 	waiting.Go(func() {
-		out.awaitLong(t, 1, "begun")
+		poll(t.Context(), func() bool { return strings.Contains(out.String(), "begun") })
 		cancel(errors.New("enough"))
 	})
 	program := []string{"/bin/sh", "-c", "echo begun; exec sleep 1000"}
