@@ -12,11 +12,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"go.uber.org/goleak"
 
 	"github.com/tierflow/tierflow/cmd/tierflow/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow/watch"
@@ -71,8 +72,9 @@ func TestMain(m *testing.M) {
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	_ = flag.Set("test.parallel", "8") // jobs mostly wait
 	status := m.Run()
-	if left := leftover(); left != "" {
-		fmt.Printf("goroutines are left:\n%s\n", left)
+	var left error
+	if !poll(context.Background(), func() bool { left = goleak.Find(); return left == nil }) {
+		fmt.Println(left)
 		status = 1
 	}
 	os.Exit(status)
@@ -116,19 +118,6 @@ func runContext(t *testing.T, ctx context.Context, opts Options) *result {
 		t.Errorf("status %d with error %v", r.status, r.err)
 	}
 	return r
-}
-
-// leftover returns the stacks of goroutines that jobs have left behind; empty if all have ended.
-func leftover() (left string) {
-	poll(context.Background(), func() bool {
-		stacks := make([]byte, 1<<20)
-		all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
-		left = strings.Join(slices.DeleteFunc(all, func(stack string) bool {
-			return strings.Contains(stack, "launch.leftover") || !strings.Contains(stack, "/launch.")
-		}), "\n\n")
-		return left == ""
-	})
-	return left
 }
 
 // want checks status and that the error's text has every part.

@@ -128,23 +128,38 @@ func TestKilledRankExplains(t *testing.T) {
 	r.want(t, 137, "rank 1 on b: ended by signal: killed (status 137)")
 }
 
+// begins is a program that says so, and goes on.
+var begins = []string{"/bin/sh", "-c", "echo begun; exec sleep 1000"}
+
+// whenBegun calls f when that many ranks have begun, by what the launcher has printed. The test waits for it.
+func whenBegun(t *testing.T, out *buffer, ranks int, f func()) {
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		poll(t.Context(), func() bool { return strings.Count(out.String(), "begun") == ranks })
+		f()
+	})
+	t.Cleanup(waiting.Wait)
+}
+
 func TestTimeout(t *testing.T) {
 	t.Parallel()
-	r := run(t, Options{Ranks: 4, Timeout: 300 * time.Millisecond, Program: rankLine(t, "sleep")})
-	r.want(t, statusTimeout, "ended after 300ms: ") // and where the ranks were, if there are any by then
+	out, r, over := &buffer{}, &result{}, make(chan time.Time)
+	j, err := prepare(Options{Ranks: 4, Timeout: time.Hour, Program: begins}, nil, out, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.after = func(time.Duration) <-chan time.Time { return over }
+	whenBegun(t, out, 4, func() { close(over) })
+	j.loop(t.Context())
+	r.status, r.err = j.result()
+	r.want(t, statusTimeout, "ended after 1h0m0s: ranks 0-3 of 4 were running")
 }
 
 func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, r := &buffer{}, &result{}
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		poll(t.Context(), func() bool { return strings.Contains(out.String(), "begun") })
-		cancel(errors.New("enough"))
-	})
-	program := []string{"/bin/sh", "-c", "echo begun; exec sleep 1000"}
-	r.status, r.err = Run(ctx, Options{Ranks: 1, Timeout: forever, Program: program}, strings.NewReader(""), out, out)
-	waiting.Wait()
+	whenBegun(t, out, 1, func() { cancel(errors.New("enough")) })
+	r.status, r.err = Run(ctx, Options{Ranks: 1, Timeout: forever, Program: begins}, strings.NewReader(""), out, out)
 	r.want(t, statusLauncher, "enough", "ranks 0 of 1")
 }
 
