@@ -60,11 +60,11 @@ func lateRound(t *testing.T, comms []*planner.Comm, late int) []error {
 	all.Add(len(comms))
 	others.Add(len(comms) - 1)
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if err := sum(ctx, c); err != nil {
-			all.Done()
+		err := sum(ctx, c)
+		all.Done()
+		if err != nil {
 			return fmt.Errorf("in time: %w", err)
 		}
-		all.Done()
 		all.Wait() // a rank may be through with a call before another one has heard of it
 		if c.Rank() == late {
 			others.Wait()

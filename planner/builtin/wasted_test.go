@@ -1,6 +1,7 @@
 package builtin
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,9 +89,9 @@ func TestSizesAreThoseOfTheRules(t *testing.T) {
 		"one node, segments of each block", "fs=" + kib(InsideSegment) + ",w=4",
 		"segments all: fs={packed(near(total / 128, " + kib(ChainLeast) + ", " + kib(ChainMost) + "))}",
 		"let small = total <= " + kib(CutFrom) + "\n",
-		"let full = nodes > 1 and ranks >= " + string(rune('0'+fewInside)) + " * nodes\n",
-		"let crowded = ranks > " + string(rune('0'+mostPeers)) + " * nodes\n",
-		"if shape = flat and ranks <= " + string(rune('0'+shortChain)) + " or shape != flat and nodes <= " + string(rune('0'+shortChain)) + " then by=adapt/chain",
+		"let full = nodes > 1 and ranks >= " + strconv.Itoa(fewInside) + " * nodes\n",
+		"let crowded = ranks > " + strconv.Itoa(mostPeers) + " * nodes\n",
+		"if shape = flat and ranks <= " + strconv.Itoa(shortChain) + " or shape != flat and nodes <= " + strconv.Itoa(shortChain) + " then by=adapt/chain",
 	} {
 		if !strings.Contains(Text, want) {
 			t.Errorf("the rules have no %q", want)

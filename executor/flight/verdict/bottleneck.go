@@ -85,8 +85,8 @@ func findSlowNode(flows []Flow, nodes []string, part float64) (found *Finding) {
 		if len(slow) == 0 || len(others) < fewestWays {
 			continue
 		}
-		fastest := slices.MaxFunc(others, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
-		least := min(others[0].rate, fastest) // they are sorted; rates of short bursts may be above what a way can carry
+		fastest := mostMoved(others)
+		least := min(others[0].rate, fastest) // they are sorted
 		slow = slices.DeleteFunc(slow, func(p pace) bool { return p.rate >= part*least })
 		if len(slow) == 0 {
 			continue
@@ -111,12 +111,17 @@ func findSlowWays(flows []Flow, nodes []string, part, busy float64) *Finding {
 		if len(slow) == 0 || i+1 == len(all) || p.rate >= part*all[i+1].rate {
 			continue
 		}
-		fastest := slices.MaxFunc(all[i+1:], func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
-		if p.rate < part*fastest { // rates of short bursts may be above what a way can carry
+		fastest := mostMoved(all[i+1:])
+		if p.rate < part*fastest {
 			return blameWays(slow, all, fastest, part, busy, nodes)
 		}
 	}
 	return nil
+}
+
+// mostMoved returns the rate of the way that moves most, bytes/s: rates of short bursts may be above what a way can carry.
+func mostMoved(some []pace) float64 {
+	return slices.MaxFunc(some, func(a, b pace) int { return cmp.Compare(a.moved, b.moved) }).moved
 }
 
 // paces returns the paces of all ways, the slowest first.
