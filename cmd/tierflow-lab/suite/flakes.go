@@ -121,6 +121,9 @@ func runAgain(ctx context.Context, words []string, runs, load int, tell func(run
 		all.Seconds = append(all.Seconds, time.Since(began).Seconds())
 		tell(all.Runs, time.Since(began), failed)
 	}
+	if all.Runs == 0 {
+		return nil, context.Cause(ctx)
+	}
 	all.Flaky = seen.flaky()
 	return all, nil
 }

@@ -2,12 +2,15 @@ package suite
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
@@ -21,7 +24,8 @@ func makeModule(t *testing.T, files map[string]string) {
 	dir := t.TempDir()
 	files["go.mod"] = "module example\n\ngo 1.26\n"
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -102,6 +106,44 @@ func TestMutants(t *testing.T) {
 	}
 }
 
+// What a package's own tests let pass others may kill, whose tests are named. A mutant that doesn't compile is none.
+func TestMutantsOfOthers(t *testing.T) {
+	makeModule(t, map[string]string{
+		"one.go":            "package example\n\nconst Some = 1\n\nvar list [3 - 2]int\n\nfunc First() int { return list[0] }\n",
+		"one_test.go":       "package example\n\nimport \"testing\"\n\nfunc TestOwn(t *testing.T) {}\n",
+		"user/user_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example\"\n)\n\nfunc TestSome(t *testing.T) {\n\tif example.Some != 1 {\n\t\tt.Error(example.Some)\n\t}\n}\n",
+	})
+	m := mutating{count: 9, others: "./user", tell: io.Discard}
+	all, err := m.run(t.Context(), []string{"."})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range all.Mutants {
+		if m := &all.Mutants[i]; m.Killed {
+			got = append(got, fmt.Sprint(m.Old, " => ", m.New, " by ", m.By, ", others ", m.Others))
+		}
+	}
+	if d := cmp.Diff([]string{"1 => 2 by TestSome, others true"}, got); d != "" {
+		t.Errorf("%s\n%+v", d, all.Mutants)
+	}
+}
+
+// Tests that fail anyway would kill all mutants, and packages without mutations say nothing.
+func TestMutantsRefusals(t *testing.T) {
+	const passes = "package p\n\nimport \"testing\"\n\nfunc TestP(t *testing.T) {}\n"
+	for _, test := range []struct{ source, tests, want string }{
+		{"package p\n\nvar X = 1\n", strings.Replace(passes, "{}", "{ t.Error(1) }", 1), "TestP of example fails without a mutation"},
+		{"package p\n", passes, "no mutation of"},
+	} {
+		makeModule(t, map[string]string{"p.go": test.source, "p_test.go": test.tests})
+		m := mutating{count: 9, tell: io.Discard}
+		if all, err := m.run(t.Context(), []string{"."}); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%+v, %v; want %q", all, err, test.want)
+		}
+	}
+}
+
 // An interrupt ends the draw; the mutants judged before it are kept.
 func TestMutantsInterrupted(t *testing.T) {
 	makeModule(t, map[string]string{
@@ -142,6 +184,40 @@ func TestSecond(t *testing.T) {}
 	if status != 1 || !strings.Contains(out, "2 tests, 2 runs beside 1 busy threads") || !strings.Contains(out, "example TestFirst\n") ||
 		!strings.Contains(out, "for the first time") || strings.Contains(out, "TestSecond") {
 		t.Errorf("status %d\n%s", status, out)
+	}
+}
+
+// An interrupt before the first run has ended leaves nothing to tell; one after it keeps what was seen.
+func TestFlakesInterrupted(t *testing.T) {
+	makeModule(t, map[string]string{"a_test.go": "package a\n\nimport \"testing\"\n\nfunc TestA(t *testing.T) {}\n"})
+	words := []string{"test", "-json", "-count=1", "."}
+	why := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	all, err := runAgain(ctx, words, 5, 0, func(int, time.Duration, int) { cancel(why) })
+	if err != nil || all.Runs != 1 || all.Tests != 1 || len(all.Seconds) != 1 || len(all.Flaky) != 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
+	if all, err := runAgain(ctx, words, 5, 0, nil); !errors.Is(err, why) {
+		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// The tests that failed most come first, and of each what its first failure has printed.
+func TestFlakyOrder(t *testing.T) {
+	seen := tests{}
+	fails := func(pkg, name, output string) outcome {
+		return outcome{Package: pkg, Test: name, failed: true, output: output}
+	}
+	seen.note([]outcome{fails("p", "TestA", "first"), fails("q", "TestB", "1"), {Package: "p", Test: "TestC"}, {Package: "p"}})
+	if ran, failed := seen.note([]outcome{fails("q", "TestB", "2"), fails("p", "TestZ", ""), {Package: "p", Test: "TestA"}, {Package: "p"}}); ran != 3 || failed != 2 {
+		t.Errorf("%d tests ran, %d failed", ran, failed)
+	}
+	var got []string
+	for _, f := range seen.flaky() {
+		got = append(got, fmt.Sprintf("%s %s %d of %d: %s", f.Package, f.Test, f.Fails, f.Runs, f.Output))
+	}
+	if d := cmp.Diff([]string{"q TestB 2 of 2: 1", "p TestA 1 of 2: first", "p TestZ 1 of 1: "}, got); d != "" {
+		t.Error(d)
 	}
 }
 
