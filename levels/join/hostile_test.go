@@ -67,6 +67,7 @@ func TestHostileConnections(t *testing.T) {
 	if n := runtime.NumGoroutine() - goroutines; n > gateSlots+10 {
 		t.Errorf("%d goroutines for strangers; allowed are %d", n, gateSlots)
 	}
+	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > 4<<20 {
 		t.Errorf("heap grew by %d bytes", grown)

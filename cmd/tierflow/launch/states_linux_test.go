@@ -134,14 +134,17 @@ func TestTimeoutSaysWhoWasWhere(t *testing.T) {
 }
 
 // Without having been asked for in advance, SIGQUIT says what each rank is in and where;
-// then Go ends it as always.
+// then Go prints the stacks and ends the process. The status is left open: Go walks the stacks of goroutines
+// while they may run, and where such a walk faults the process ends by SIGSEGV in place of status 2.
 func TestQuitSaysWhoWasWhere(t *testing.T) {
 	needsProcesses(t)
 	doors := makeDoors(t)
 	cmd, out := startLauncher(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "circle")})
 	awaitStanding(t, doors, 0, 1, 2, 3)
 	cmd.Process.Signal(syscall.SIGQUIT)
-	wantStatus(t, cmd, out, 2) // as Go has it
+	if err := cmd.Wait(); err == nil {
+		t.Errorf("ended well\n%s", out)
+	}
 	// The launcher ends the job with the first rank: at least that one has said all.
 	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
 }
