@@ -19,6 +19,7 @@ import (
 type cluster struct {
 	name   string
 	script string
+	hosts  string // the nodes' addresses; empty: not asked yet
 }
 
 // newCluster brings up one of some nodes until the test ends, or skips where that can't be. Clusters of this process differ in their
@@ -32,7 +33,7 @@ func newCluster(t testing.TB, nodes int, letter string) *cluster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &cluster{fmt.Sprintf("l%x%s", os.Getpid(), letter), script}
+	c := &cluster{name: fmt.Sprintf("l%x%s", os.Getpid(), letter), script: script}
 	t.Cleanup(func() {
 		if out, err := exec.Command(script, "down", "--name", c.name).CombinedOutput(); err != nil {
 			t.Errorf("cluster down: %v\n%s", err, out)

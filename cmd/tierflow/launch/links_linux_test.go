@@ -44,19 +44,15 @@ func TestBrokenLinks(t *testing.T) {
 	for round := range rounds {
 		switch node := round % nodes; round % 4 {
 		case 1: // the cable is out
-			c.cut(t, node, 0)
-			c.cut(t, 0, node)
+			c.cut(t, way{node, 0}, way{0, node})
 			pause(2 * time.Second)
-			c.heal(t, node, 0)
-			c.heal(t, 0, node)
+			c.heal(t, way{node, 0}, way{0, node})
 			continue // nothing breaks
 		case 3: // and connections are reset meanwhile
-			c.cut(t, 1, 2)
-			c.cut(t, 2, 1)
+			c.cut(t, way{1, 2}, way{2, 1})
 			c.reset(t, 1)
 			pause(2 * time.Second)
-			c.heal(t, 1, 2)
-			c.heal(t, 2, 1)
+			c.heal(t, way{1, 2}, way{2, 1})
 		default:
 			c.reset(t, node)
 		}
