@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tierflow/tierflow/executor/local"
-	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -39,7 +39,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := tcp.UsableCongestion(o.congestion()); err != nil {
+	if err := proc.UsableCongestion(o.congestion()); err != nil {
 		return nil, err // as between processes
 	}
 	t = t.OneProcess()

@@ -13,7 +13,6 @@ import (
 	"github.com/tierflow/tierflow/cmd/tierflow/kit/kittest"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
-	"github.com/tierflow/tierflow/submodules/sm"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -62,11 +61,11 @@ func TestVerifyNarrowedDraws(t *testing.T) {
 }
 
 // forgetful is sm with members that never copy what is broadcast.
-type forgetful struct{ sm.SM }
+type forgetful struct{ submodules.Submodule }
 
-func (forgetful) Lower(e *submodules.Emitter, c *submodules.Call) error {
+func (f forgetful) Lower(e *submodules.Emitter, c *submodules.Call) error {
 	if c.Kind.Op != tasks.Bcast || c.Me == c.Group.Leader {
-		return sm.SM{}.Lower(e, c)
+		return f.Submodule.Lower(e, c)
 	}
 	for _, n := range c.Pieces() {
 		told := e.Await(c.Group.Lead())
@@ -79,15 +78,16 @@ func (forgetful) Lower(e *submodules.Emitter, c *submodules.Call) error {
 }
 
 // panicking is sm with a bug of another kind.
-type panicking struct{ sm.SM }
+type panicking struct{ submodules.Submodule }
 
 func (panicking) Lower(*submodules.Emitter, *submodules.Call) error { panic("index out of range") }
 
-func withSM(s submodules.Submodule) kittest.Runner {
-	reg := submodules.Registry{s}
-	for _, other := range all.Submodules() {
-		if other.Name() != s.Name() {
-			reg = append(reg, other)
+// withSM is the command with sm broken.
+func withSM(spoiled func(sm submodules.Submodule) submodules.Submodule) kittest.Runner {
+	reg := slices.Clone(all.Submodules())
+	for i, s := range reg {
+		if s.Name() == submodules.SM {
+			reg[i] = spoiled(s)
 		}
 	}
 	return func() *cobra.Command { return kit.NewRoot("tierflow", "", Command(reg)) }
@@ -100,8 +100,9 @@ func TestVerifyFindsBrokenSubmodule(t *testing.T) {
 		"verify bcast --random 100",
 		"verify allreduce --topo 2x3 --plan shape=han,s=sm --bytes 4000",
 	} {
-		first := broken(t, withSM(forgetful{}), strings.Fields(line))
-		again := broken(t, withSM(forgetful{}), first)
+		forget := func(sm submodules.Submodule) submodules.Submodule { return forgetful{sm} }
+		first := broken(t, withSM(forget), strings.Fields(line))
+		again := broken(t, withSM(forget), first)
 		if !slices.Equal(withoutPlan(first), withoutPlan(again)) { // a plan is completed
 			t.Errorf("%s: found %q, and with that %q", line, first, again)
 		}
@@ -109,7 +110,7 @@ func TestVerifyFindsBrokenSubmodule(t *testing.T) {
 			t.Errorf("%s: smallest case is on %s; two ranks would do", line, topo)
 		}
 	}
-	broken(t, withSM(panicking{}), []string{"verify", "barrier", "--topo", "2x2"})
+	broken(t, withSM(func(sm submodules.Submodule) submodules.Submodule { return panicking{sm} }), []string{"verify", "barrier", "--topo", "2x2"})
 }
 
 func withoutPlan(args []string) []string {
