@@ -54,12 +54,12 @@
 //	executor/send.go                   Run.sendStep             asks the flow control whether it may go
 //	executor/traffic.go                traffic.transmit         hands it over, with the refund owed to the peer
 //	executor/proc/transport_linux.go   process.Post             finds the link
-//	executor/tcp/link_linux.go         Link.Post                queues a frame
+//	executor/internal/tcp/link_linux.go         Link.Post                queues a frame
 //	executor/unlock.go                 Endpoint.dispatch        has the link write
-//	executor/tcp/send_linux.go         Link.Flush               writes the queued frames
+//	executor/internal/tcp/send_linux.go         Link.Flush               writes the queued frames
 //	executor/wait.go                   Endpoint.drive           polls until the run has ended
 //	executor/deliver.go                Endpoint.makeProgress    asks the link, and lets runs go on
-//	executor/tcp/link_linux.go         Link.Poll                reads frames
+//	executor/internal/tcp/link_linux.go         Link.Poll                reads frames
 //	executor/deliver.go                Endpoint.deliverMessage  finds the communicator
 //	executor/deliver.go                Comm.deliverToRun        finds the run
 //	executor/send.go                   Run.deliverToStep        gives the recv its bytes

@@ -7,9 +7,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/ballot"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flow"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"

@@ -3,9 +3,9 @@ package executor
 import (
 	"sync"
 
-	"github.com/tierflow/tierflow/executor/ballot"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 )
 

@@ -9,7 +9,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/ballot"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
 

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/tierflow/tierflow/executor/ballot"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
 

@@ -16,9 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/executor/proc"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )

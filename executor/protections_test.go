@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )

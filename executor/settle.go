@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/ballot"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
 )
 
 const (

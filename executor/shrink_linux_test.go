@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/executor/proc"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"

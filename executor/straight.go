@@ -6,7 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/internal/shm"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"

@@ -43,7 +43,7 @@
 //	submodules/compiled.go     CompileRequest        cuts it into passes, and makes the digest that ranks compare
 //	tasks/expand.go            ExpandOn              makes tasks of request, levels and plan
 //	submodules/compile.go      Compiler.Compile      lowers this rank's tasks to steps
-//	submodules/nbc/nbc.go      NBC.Lower             emits the steps of one task; other submodules likewise
+//	submodules/internal/nbc/nbc.go      NBC.Lower             emits the steps of one task; other submodules likewise
 //	dag/frozen.go              Graph.Freeze          makes arrays of the graph
 //	planner/bind.go            base.bindRun          finds what combines elements
 //	executor/bind.go           Comm.Bind             makes a run of programs and memory

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/planner/choose"
-	"github.com/tierflow/tierflow/planner/feedback"
+	"github.com/tierflow/tierflow/planner/internal/feedback"
 	"github.com/tierflow/tierflow/tasks"
 )
 

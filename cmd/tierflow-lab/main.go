@@ -20,14 +20,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/disturb"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/drawn"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/learn"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/methods"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/peers"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/suite"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/trials"
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/disturb"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/drawn"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/learn"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/methods"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/peers"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/suite"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/trials"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 )

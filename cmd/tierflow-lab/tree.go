@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/labkit"
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/tree"
 )
 
 // module is the path of the measured module.
@@ -25,15 +25,14 @@ func treeCommand() *cobra.Command {
 	json := false
 	c := &cobra.Command{
 		Use:   "tree [FOLDER]",
-		Short: "Measure tierflow's source: lines, pairs of files, names, sentences",
+		Short: "Measure tierflow's source: lines, exported names, what a package stands on",
 		Long: `Measures the source tree in FOLDER (default .), package by package and in sums of the
-product and of the laboratory:
+product, of what only tests use, of the laboratory and of testdata:
 
 lines are those of files but tests, and test:code is how many lines of tests there are for
-each. A pair is two files of a package that use each other's names. Uses are arrows from a
-file to one whose names it uses; back up are those that go to an earlier file in the best
-order of files that is found. One-word is the share of functions and methods whose name is
-one word, and relatives are the relative pronouns for each sentence of a comment.`,
+each. Names are the exported ones that other modules may use: functions, types, methods,
+constants and variables, none of commands and of folders called internal. Below are the
+packages of the tree that a package stands on, and their lines together.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			folder := "."
@@ -55,26 +54,37 @@ one word, and relatives are the relative pronouns for each sentence of a comment
 	return c
 }
 
-// sums returns the numbers of the product, of the laboratory, and of both.
+// sums returns the numbers of the product, of what only tests use, of the laboratory, of testdata, and of all.
 func sums(rows []tree.Measures) []tree.Measures {
-	all := []tree.Measures{{Package: "product"}, {Package: "laboratory"}, {Package: "all"}}
+	all := []tree.Measures{{Package: "product"}, {Package: "support of tests"}, {Package: "laboratory"}, {Package: "testdata"}, {Package: "all"}}
 	for _, r := range rows {
 		part := 0
-		if r.Package == laboratory || strings.HasPrefix(r.Package, laboratory+"/") {
+		switch {
+		case r.Package == laboratory || strings.HasPrefix(r.Package, laboratory+"/"):
+			part = 2
+		case strings.HasPrefix(r.Package, "testdata/"):
+			part = 3
+		case r.Support:
 			part = 1
 		}
 		all[part].Add(r)
-		all[2].Add(r)
+		all[4].Add(r)
 	}
 	return all
 }
 
 // printTree writes a line for each package.
 func printTree(w io.Writer, rows []tree.Measures) {
-	ratio := func(a, b int) float64 { return float64(a) / float64(max(b, 1)) }
-	fmt.Fprintln(w, "lines\ttest:code\tpairs\tuses\tback up\tfunctions\tone-word\tsentences\trelatives\t package")
+	lines := map[string]int{}
 	for _, r := range rows {
-		fmt.Fprintf(w, "%d\t%.2f\t%d\t%d\t%d\t%d\t%.0f%%\t%d\t%.2f\t %s\n", r.Lines, ratio(r.TestLines, r.Lines), r.Pairs, r.Uses, r.BackUp,
-			r.Functions, 100*ratio(r.OneWord, r.Functions), r.Sentences, ratio(r.Relatives, r.Sentences), r.Package)
+		lines[r.Package] = r.Lines
+	}
+	fmt.Fprintln(w, "lines\ttest:code\tnames\tbelow\ttheir lines\t package")
+	for _, r := range rows {
+		below := 0
+		for _, d := range r.Deps {
+			below += lines[d]
+		}
+		fmt.Fprintf(w, "%d\t%.2f\t%d\t%d\t%d\t %s\n", r.Lines, float64(r.TestLines)/float64(max(r.Lines, 1)), r.Count, len(r.Deps), below, r.Package)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner"

@@ -45,17 +45,17 @@ var arrows = map[string][]string{
 	"tasks/half": {},
 	"tasks":      {"levels", "dag", "tasks/half"},
 
-	"submodules":       {"tasks"},
-	"submodules/trees": {"submodules"},
-	"submodules/star":  {"submodules"},
-	"submodules/adapt": {"submodules/trees"},
-	"submodules/nbc":   {"submodules/trees"},
-	"submodules/sm":    {"submodules/star"},
-	"submodules/solo":  {"submodules/star"},
-	"submodules/all":   {"submodules/adapt", "submodules/nbc", "submodules/circulant", "submodules/sm", "submodules/solo"},
+	"submodules":                {"tasks"},
+	"submodules/trees":          {"submodules"},
+	"submodules/internal/star":  {"submodules"},
+	"submodules/internal/adapt": {"submodules/trees"},
+	"submodules/internal/nbc":   {"submodules/trees"},
+	"submodules/internal/sm":    {"submodules/internal/star"},
+	"submodules/internal/solo":  {"submodules/internal/star"},
+	"submodules/all":            {"submodules/internal/adapt", "submodules/internal/nbc", "submodules/internal/circulant", "submodules/internal/sm", "submodules/internal/solo"},
 
 	// Its graphs are no trees.
-	"submodules/circulant": {"submodules"},
+	"submodules/internal/circulant": {"submodules"},
 
 	"submodules/check":         {"submodules"},
 	"submodules/check/casegen": {"submodules"},
@@ -66,7 +66,7 @@ var arrows = map[string][]string{
 	"tasks/tasktest":            {"tasks"},
 	"costs/machine/machinetest": {"costs/machine"},
 	"submodules/submoduletest":  {"submodules/check"},
-	"cmd/tierflow/kit/kittest":  {"cmd/tierflow/kit", "dag/dagtest", "submodules/all"},
+	"cmd/internal/kit/kittest":  {"cmd/internal/kit", "dag/dagtest", "submodules/all"},
 	"planner/table/tabletest":   {"planner/table", "submodules/all"},
 
 	// Who started the process, and the wire protocols of process managers.
@@ -76,7 +76,7 @@ var arrows = map[string][]string{
 	"levels/join/env": {},
 
 	// Who goes on after a death is decided without I/O.
-	"levels/join/agree": {},
+	"executor/internal/agree": {},
 
 	// TLS without I/O; the links seal with it what join has agreed on.
 	"levels/join/seal": {},
@@ -94,22 +94,22 @@ var arrows = map[string][]string{
 	// How others ask a rank; the planner opens it, commands knock.
 	"executor/door": {"executor/flight/verdict", "levels/files", "levels/process"},
 	// A communicator's number is called what recordings call it.
-	"executor/wire": {"levels", "executor/flight"},
-	"executor/flow": {"dag/invariants"},
-	"executor/shm":  {"executor/wire"},
-	"executor/tcp":  {"executor/wire", "levels/join/seal"},
+	"executor/wire":         {"levels", "executor/flight"},
+	"executor/flow":         {"dag/invariants"},
+	"executor/internal/shm": {"executor/wire"},
+	"executor/internal/tcp": {"executor/wire", "levels/join/seal"},
 	// What ranks agree on after a death.
-	"executor/ballot": {"levels/join/agree", "executor/wire"},
+	"executor/internal/ballot": {"executor/internal/agree", "executor/wire"},
 	// The straight path reads the rings themselves: through an interface it would take as
 	// long again as the messages do.
-	"executor": {"executor/ballot", "levels/files", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/shm", "executor/flight/verdict"},
+	"executor": {"executor/internal/ballot", "levels/files", "levels/ranges", "submodules", "executor/kernel", "executor/trace", "executor/flow", "executor/internal/shm", "executor/flight/verdict"},
 	// Goroutine ranks speak by the rings of processes.
 	"executor/local": {"executor"},
-	"executor/proc":  {"executor", "executor/tcp", "levels/memory"},
+	"executor/proc":  {"executor", "executor/internal/tcp", "levels/memory"},
 
 	// Only tests import these: what a link must do, and what one may do to an engine.
-	"executor/wire/wiretest": {"executor/wire"},
-	"executor/wire/faulty":   {"executor/wire"},
+	"executor/wire/wiretest":   {"executor/wire"},
+	"executor/internal/faulty": {"executor/wire"},
 
 	"costs": {"tasks"},
 	// Intervals of confidence need linear algebra; who only reads costs does without.
@@ -152,12 +152,12 @@ var arrows = map[string][]string{
 	// What a program calls, written by planner and read by tune.
 	"planner/profile": {"tasks", "levels/files", "levels/printable"},
 	// Which candidate is the fastest, by times that others take.
-	"planner/feedback": {},
+	"planner/internal/feedback": {},
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	// It hears from the launcher who waits to join.
-	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -170,88 +170,88 @@ var arrows = map[string][]string{
 
 	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, and carries
 	// their traces.
-	"cmd/tierflow/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace"},
+	"cmd/internal/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace"},
 	// peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
 	// kit is what commands share; each command is a room that no other one stands on.
-	"cmd/tierflow/kit":         {"costs/machine", "costs/sim", "planner"},
-	"cmd/tierflow/kit/payload": {"planner"},
-	"cmd/tierflow/bench":       {"levels/join/launcher", "cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "planner/tune"},
-	"cmd/tierflow/tune":        {"cmd/tierflow/kit", "viz", "planner/tune"},
-	"cmd/tierflow/verify":      {"cmd/tierflow/kit", "submodules/check", "submodules/check/casegen"},
+	"cmd/internal/kit":         {"costs/machine", "costs/sim", "planner"},
+	"cmd/internal/kit/payload": {"planner"},
+	"cmd/internal/bench":       {"levels/join/launcher", "cmd/internal/kit", "cmd/internal/kit/payload", "viz", "planner/tune"},
+	"cmd/internal/tune":        {"cmd/internal/kit", "viz", "planner/tune"},
+	"cmd/internal/verify":      {"cmd/internal/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
-	"cmd/tierflow/simulate": {"cmd/tierflow/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
-	"cmd/tierflow/draw":     {"cmd/tierflow/kit", "cmd/tierflow/kit/payload", "viz", "viz/report"},
+	"cmd/internal/simulate": {"cmd/internal/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
+	"cmd/internal/draw":     {"cmd/internal/kit", "cmd/internal/kit/payload", "viz", "viz/report"},
 	// It enters a job as planner does, and looks at the links beneath.
-	"cmd/tierflow/doctor": {"cmd/tierflow/kit"},
+	"cmd/internal/doctor": {"cmd/internal/kit"},
 	// Rules are tried as a communicator would follow them.
-	"cmd/tierflow/rules": {"cmd/tierflow/kit", "planner/distill"},
+	"cmd/internal/rules": {"cmd/internal/kit", "planner/distill"},
 	// It knocks at the doors of ranks.
-	"cmd/tierflow/watch": {"cmd/tierflow/kit", "executor/door", "executor/flight/verdict", "planner", "planner/metrics"},
+	"cmd/internal/watch": {"cmd/internal/kit", "executor/door", "executor/flight/verdict", "planner", "planner/metrics"},
 	// It carries the shim's source along.
-	"cmd/tierflow/mpi": {"cmd/tierflow/kit", "cmd/libtierflow/abi", "levels/join/env"},
+	"cmd/internal/mpi": {"cmd/internal/kit", "cmd/libtierflow/abi", "levels/join/env"},
 	// The C sources, as text.
 	"cmd/libtierflow/abi": {},
 	// It enters a job whose launcher is its caller.
 	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner", "levels/join"},
 
 	"cmd/tierflow": {
-		"cmd/tierflow/bench", "cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-		"cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch",
+		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
+		"cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
 	},
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
-	"cmd/tierflow-lab/fixed": {"submodules", "planner/rules/foreign"},
+	"cmd/tierflow-lab/internal/fixed": {"submodules", "planner/rules/foreign"},
 	// Statistics and output that its commands share; some simulate plans.
-	"cmd/tierflow-lab/labkit": {"cmd/tierflow/kit", "viz", "costs/sim"},
+	"cmd/tierflow-lab/internal/labkit": {"cmd/internal/kit", "viz", "costs/sim"},
 	// peers measures with it; it disturbs programs of all libraries.
-	"cmd/tierflow-lab/disturb": {"cmd/tierflow/kit"},
+	"cmd/tierflow-lab/internal/disturb": {"cmd/internal/kit"},
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
-	"cmd/tierflow-lab/peers": {"cmd/tierflow-lab/labkit", "cmd/tierflow-lab/disturb", "planner/distill", "testdata/cluster", "testdata/peers"},
+	"cmd/tierflow-lab/internal/peers": {"cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/disturb", "planner/distill", "testdata/cluster", "testdata/peers"},
 	// Flags and meters are those of bench.
-	"cmd/tierflow-lab/trials": {"cmd/tierflow/bench", "cmd/tierflow-lab/fixed", "cmd/tierflow-lab/labkit"},
+	"cmd/tierflow-lab/internal/trials": {"cmd/internal/bench", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/labkit"},
 	// It replays what package learn would measure.
-	"cmd/tierflow-lab/learn": {"cmd/tierflow-lab/labkit", "planner/tune"},
+	"cmd/tierflow-lab/internal/learn": {"cmd/tierflow-lab/internal/labkit", "planner/tune"},
 	// Searches are those of tune.
-	"cmd/tierflow-lab/methods": {"cmd/tierflow/tune", "cmd/tierflow-lab/labkit"},
+	"cmd/tierflow-lab/internal/methods": {"cmd/internal/tune", "cmd/tierflow-lab/internal/labkit"},
 	// Machines that nobody has seen, and what is chosen on them.
-	"cmd/tierflow-lab/drawn": {"cmd/tierflow-lab/labkit", "planner/plans"},
+	"cmd/tierflow-lab/internal/drawn": {"cmd/tierflow-lab/internal/labkit", "planner/plans"},
 	// Nothing of the product stands on the laboratory.
-	"cmd/tierflow-lab/tree": {},
+	"cmd/tierflow-lab/internal/tree": {},
 	// It runs go test, on any module.
-	"cmd/tierflow-lab/suite": {"cmd/tierflow-lab/labkit"},
-	"cmd/tierflow-lab":       {"cmd/tierflow-lab/tree", "cmd/tierflow-lab/suite", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn"},
+	"cmd/tierflow-lab/internal/suite": {"cmd/tierflow-lab/internal/labkit"},
+	"cmd/tierflow-lab":                {"cmd/tierflow-lab/internal/tree", "cmd/tierflow-lab/internal/suite", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn"},
 }
 
 // commands are the packages that make commands.
 var commands = []string{
-	"cmd/tierflow", "cmd/tierflow/kit", "cmd/tierflow/kit/kittest", "cmd/tierflow/bench",
-	"cmd/tierflow/tune", "cmd/tierflow/verify", "cmd/tierflow/draw", "cmd/tierflow/simulate",
-	"cmd/tierflow/doctor", "cmd/tierflow/mpi", "cmd/tierflow/rules", "cmd/tierflow/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/peers", "cmd/tierflow-lab/disturb", "cmd/tierflow-lab/trials", "cmd/tierflow-lab/learn", "cmd/tierflow-lab/methods", "cmd/tierflow-lab/drawn", "cmd/tierflow-lab/suite",
+	"cmd/tierflow", "cmd/internal/kit", "cmd/internal/kit/kittest", "cmd/internal/bench",
+	"cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
+	"cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/disturb", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn", "cmd/tierflow-lab/internal/suite",
 }
 
 // libraries says which packages may import which other modules.
 var libraries = map[string][]string{
 	"github.com/dominikbraun/graph":  {"dag"},
 	"github.com/google/go-cmp":       {"dag/dagtest"},
-	"github.com/schollz/progressbar": {"cmd/tierflow/kit"},
+	"github.com/schollz/progressbar": {"cmd/internal/kit"},
 	"github.com/spf13/cobra":         commands,
-	"github.com/spf13/pflag":         {"cmd/tierflow/kit", "cmd/tierflow"},
-	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/tierflow/verify", "cmd/tierflow/doctor"},
-	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/tierflow/launch", "cmd/tierflow/doctor", "cmd/tierflow/kit", "cmd/tierflow"},
-	"golang.org/x/term":              {"cmd/tierflow/kit"},
-	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/tierflow/bench", "cmd/tierflow-lab/labkit", "cmd/tierflow-lab/methods"},
+	"github.com/spf13/pflag":         {"cmd/internal/kit", "cmd/tierflow"},
+	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/internal/verify", "cmd/internal/doctor"},
+	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/internal/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/kit", "cmd/tierflow"},
+	"golang.org/x/term":              {"cmd/internal/kit"},
+	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/internal/bench", "cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/methods"},
 	"gonum.org/v1/plot":              {"viz"},
 }
 
 // concurrent are the packages that may have go statements.
 // A door answers while its rank runs. A thread of C that waits with a limit leaves the call to a goroutine.
-var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest", "levels/join", "levels/join/seal/sealtest", "costs/measure", "cmd/tierflow/launch", "cmd/libtierflow"}
+var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest", "levels/join", "levels/join/seal/sealtest", "costs/measure", "cmd/internal/launch", "cmd/libtierflow"}
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback", "cmd/tierflow-lab/fixed"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
@@ -483,7 +483,7 @@ func TestArrowsAreChecked(t *testing.T) {
 		{"executor/a.go", `import "C"`, "executor imports C; only cmd/libtierflow may"},
 		{"cmd/libtierflow/a.go", `import "C"`, ""},
 		{"extra/a.go", ``, "extra has no line"},
-		{"submodules/sm/a.go", `func f() { go f() }`, "go statement in submodules/sm"},
+		{"submodules/internal/sm/a.go", `func f() { go f() }`, "go statement in submodules/internal/sm"},
 		{"executor/trace/a.go", `func f() { go f() }`, "go statement in executor/trace"},
 		{"executor/a.go", `func f() { go f() }`, ""},
 		{"viz/a.go", `import "time"; var x = time.Now`, "time.Now in viz"},

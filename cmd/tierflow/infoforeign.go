@@ -5,7 +5,7 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
 	foreignrules "github.com/tierflow/tierflow/planner/rules/foreign"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/launch"
+	"github.com/tierflow/tierflow/cmd/internal/launch"
 )
 
 // Names of files may end in a number; two that differ are refused.

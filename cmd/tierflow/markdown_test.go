@@ -12,7 +12,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/tierflow/tierflow/cmd/tierflow-lab/tree"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -71,7 +70,7 @@ var (
 )
 
 func markdownLinks(text string) (links []string) {
-	for _, line := range tree.Prose(text) {
+	for _, line := range prose(text) {
 		for _, m := range mdLink.FindAllStringSubmatch(mdCode.ReplaceAllString(line, "code"), -1) {
 			links = append(links, m[1])
 		}
@@ -79,10 +78,24 @@ func markdownLinks(text string) (links []string) {
 	return links
 }
 
+// prose is the lines of a .md file, without fenced and indented code.
+func prose(text string) (lines []string) {
+	fenced := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "```") {
+			fenced = !fenced
+		} else if !fenced && !strings.HasPrefix(line, "    ") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
 // anchors are what links call a file's headings: small letters and digits, hyphens
 // for spaces.
 func anchors(text string) (all []string) {
-	for _, line := range tree.Prose(text) {
+	for _, line := range prose(text) {
 		m := mdHeading.FindStringSubmatch(line)
 		if m == nil {
 			continue

@@ -15,9 +15,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
-	"github.com/tierflow/tierflow/cmd/tierflow/launch"
-	"github.com/tierflow/tierflow/cmd/tierflow/watch"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/internal/launch"
+	"github.com/tierflow/tierflow/cmd/internal/watch"
 	"github.com/tierflow/tierflow/planner"
 )
 

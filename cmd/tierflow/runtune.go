@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/cmd/tierflow/kit"
-	"github.com/tierflow/tierflow/cmd/tierflow/launch"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/internal/launch"
 	"github.com/tierflow/tierflow/planner"
 )
 

@@ -36,7 +36,7 @@ func TestGoroutineRanksAreTheSameCode(t *testing.T) {
 // linuxOwn are the files that Linux has its own version of.
 var linuxOwn = []string{
 	"executor/wire/heap_other.go", // how much memory the machine has
-	"executor/tcp/congestion_other.go",
+	"executor/internal/tcp/congestion_other.go",
 	"planner/answer_other.go",        // a launcher asks processes only
 	"executor/door/process_other.go", // which has /proc
 	"levels/process/process_other.go",

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/internal/shm"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )

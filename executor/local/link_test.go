@@ -3,8 +3,8 @@ package local
 import (
 	"testing"
 
+	"github.com/tierflow/tierflow/executor/internal/faulty"
 	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/executor/wire/faulty"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 )
 

@@ -3,7 +3,7 @@ package local
 import (
 	"sync/atomic"
 
-	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/internal/shm"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )

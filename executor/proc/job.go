@@ -14,6 +14,7 @@ import (
 	"runtime"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/internal/tcp"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -26,6 +27,9 @@ func supportedOn(system string) error {
 	}
 	return fmt.Errorf("ranks as processes need Linux, its epoll and memfd, and this is %s; goroutine ranks work here", system)
 }
+
+// UsableCongestion complains of a TCP congestion control unless the kernel has it and allows it here.
+func UsableCongestion(name string) error { return tcp.UsableCongestion(name) }
 
 // Config has the settings of a world of processes. The zero value is ready to use.
 type Config struct {

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tierflow/tierflow/executor/shm"
+	"github.com/tierflow/tierflow/executor/internal/shm"
 	"github.com/tierflow/tierflow/tasks"
 )
 

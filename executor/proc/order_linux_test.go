@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/internal/tcp"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/executor/wire/wiretest"
 	"github.com/tierflow/tierflow/levels"

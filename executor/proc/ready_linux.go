@@ -6,7 +6,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/internal/tcp"
 )
 
 // readiness knows which connections have something to read. To ask once for all costs

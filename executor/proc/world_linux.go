@@ -15,8 +15,8 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flow"
-	"github.com/tierflow/tierflow/executor/shm"
-	"github.com/tierflow/tierflow/executor/tcp"
+	"github.com/tierflow/tierflow/executor/internal/shm"
+	"github.com/tierflow/tierflow/executor/internal/tcp"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/seal"

@@ -4,11 +4,11 @@ package all
 
 import (
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/adapt"
-	"github.com/tierflow/tierflow/submodules/circulant"
-	"github.com/tierflow/tierflow/submodules/nbc"
-	"github.com/tierflow/tierflow/submodules/sm"
-	"github.com/tierflow/tierflow/submodules/solo"
+	"github.com/tierflow/tierflow/submodules/internal/adapt"
+	"github.com/tierflow/tierflow/submodules/internal/circulant"
+	"github.com/tierflow/tierflow/submodules/internal/nbc"
+	"github.com/tierflow/tierflow/submodules/internal/sm"
+	"github.com/tierflow/tierflow/submodules/internal/solo"
 )
 
 // Submodules is the catalogue, in the order of printing.

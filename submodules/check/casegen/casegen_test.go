@@ -9,7 +9,7 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
-	"github.com/tierflow/tierflow/submodules/sm"
+	"github.com/tierflow/tierflow/submodules/internal/sm"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )

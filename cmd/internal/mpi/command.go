@@ -1,0 +1,136 @@
+// Package mpi is the command tierflow mpi. It builds the shim, a library to give an MPI program
+// tierflow's collectives, and starts programs under it. It never speaks to an MPI itself.
+package mpi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/libtierflow/abi"
+)
+
+// shimName is the file written by build and loaded by run.
+const shimName = "libtierflow-mpi.so"
+
+// missing is the exit status if there is no launcher, as shells and tierflow run have it.
+const missing = 127
+
+// Command returns mpi.
+func Command() *cobra.Command {
+	c := kit.Group("mpi", "Run the collectives of MPI programs", buildCommand(), runCommand())
+	c.Long = fmt.Sprintf(`Unmodified programs of Open MPI and MPICH get tierflow's collectives: a shim, loaded by
+LD_PRELOAD, stands between the program and its MPI. It takes Barrier, Bcast, Reduce,
+Allreduce, Reduce_scatter, Scan, Exscan, Gather, Scatter, Allgather and Alltoall, of
+blocks that differ too, blocking, nonblocking and persistent, in host memory. All
+other calls are passed on to MPI, and so is what tierflow can't do: user operations,
+MINLOC and MAXLOC, long double, intercommunicators.
+
+The shim needs libtierflow.so, beside it or where %s says:
+
+  go build -buildmode=c-shared -o libtierflow.so ./cmd/libtierflow
+
+If a rank has the shim of another MPI, or the library is missing there, or it can't join,
+one line says so and MPI does everything itself. All ranks must have the shim, or none.
+
+%s of rank 0 limits it: off, or a list such as allreduce:4KiB,bcast:0-1MiB, by
+the bytes of a buffer or of a rank's block in it. A request's first call on a communicator
+is MPI's and the second is compiled; %s=1 compiles the first as well. With
+%s=1 rank 0 says at the end how many calls were whose; with
+"explain" it also says, of each request, the plan, who chose it and why.`, libVariable, limitsVariable, afterVariable, verboseVariable)
+	return c
+}
+
+func buildCommand() *cobra.Command {
+	var mpicc, output string
+	c := &cobra.Command{
+		Use: "build", Short: "Build the shim with an MPI's compiler", Args: kit.NoOperands,
+		Long: `Builds the shim for one MPI: handles differ, so each MPI needs its own. The source is part
+of this command. It needs a C compiler and the MPI's headers.`,
+		Example: `  tierflow mpi build --mpicc mpicc.openmpi -o openmpi/libtierflow-mpi.so`,
+		RunE:    func(c *cobra.Command, _ []string) error { return build(c.Context(), mpicc, output) },
+	}
+	c.Flags().StringVar(&mpicc, "mpicc", "mpicc", "the MPI's compiler")
+	c.Flags().StringVarP(&output, "output", "o", shimName, "file to write")
+	return c
+}
+
+// build compiles the shim.
+func build(ctx context.Context, mpicc, output string) error {
+	cc, err := exec.LookPath(mpicc)
+	if err != nil {
+		return fmt.Errorf("%w: install the headers of your MPI (libopenmpi-dev, libmpich-dev), or give --mpicc", err)
+	}
+	dir, err := os.MkdirTemp("", "tierflow-mpi")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	source := filepath.Join(dir, "libtierflow-mpi.c")
+	for name, text := range map[string]string{source: abi.Shim, filepath.Join(dir, "tierflow.h"): abi.Header} {
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	out, err := exec.CommandContext(ctx, cc, "-O2", "-fPIC", "-fvisibility=hidden", "-shared", "-o", output, source, "-ldl").CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w\n%s", mpicc, err, out)
+	}
+	return nil
+}
+
+func runCommand() *cobra.Command {
+	var shim string
+	c := &cobra.Command{
+		Use: "run [--shim FILE] [--] LAUNCHER [ARGS]", Short: "Start an MPI program under the shim",
+		Long: `Runs LAUNCHER, which is mpirun, mpiexec or srun with its arguments, such that the ranks load
+the shim: with -x of Open MPI or -genv of Hydra, else through the environment. The exit
+status is the launcher's, or 127 if it is missing.`,
+		Example:               `  tierflow mpi run --shim openmpi/libtierflow-mpi.so -- mpirun -n 4 ./prog`,
+		DisableFlagsInUseLine: true,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return kit.Usagef("no launcher: give it after all flags, as in tierflow mpi run -- mpirun -n 4 ./prog")
+			}
+			return nil
+		},
+		RunE: func(c *cobra.Command, args []string) error {
+			return launch(c.Context(), shim, args, c.InOrStdin(), kit.Raw(c.OutOrStdout()), c.ErrOrStderr())
+		},
+	}
+	c.Flags().SetInterspersed(false)
+	c.Flags().StringVar(&shim, "shim", shimName, "what tierflow mpi build has written")
+	return c
+}
+
+// launch runs a launcher and waits for it.
+func launch(ctx context.Context, shim string, args []string, stdin io.Reader, stdout, stderr io.Writer) error {
+	shim, err := filepath.Abs(shim)
+	if err == nil {
+		_, err = os.Stat(shim)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: tierflow mpi build makes it, --shim says where it is", err)
+	}
+	version, _ := exec.CommandContext(ctx, args[0], "--version").Output() // unknown: by the environment
+	line, extra := withShim(string(version), shim, args, os.Environ())
+	c := exec.CommandContext(ctx, line[0], line[1:]...)
+	c.Env = append(os.Environ(), extra...)
+	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
+	err = c.Run()
+	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
+		return kit.WithStatus(err, failed.ExitCode())
+	}
+	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) {
+		return kit.WithStatus(err, missing)
+	}
+	return err
+}

@@ -1,0 +1,475 @@
+// Package ballot takes one rank's part in agreements, see package agree. It keeps them, repeats
+// messages until they are answered, and looks for proofs if suspicion alone lets nobody go on. The
+// owner of a [Voter] carries its messages and knows the lost ranks.
+package ballot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tierflow/tierflow/executor/internal/agree"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
+)
+
+// Topic is the question of an agreement.
+type Topic struct {
+	Comm  wire.CommID
+	Round uint32 // 0: who goes on; from 1 on: a question to its members
+}
+
+// Port is how a voter reaches the rest of its rank. Its functions are called without a lock
+// of this package, by any goroutine.
+type Port struct {
+	// Send sends a message to another rank of the world. It may be lost.
+	Send func(to levels.Rank, t Topic, b []byte)
+	// Lost returns the ranks of the world that count as lost for a topic, and the ranks with a certain
+	// end.
+	Lost func(t Topic) (lost, ended []levels.Rank)
+	// Gone finds out whether the end of a rank is certain. nil: it never is.
+	Gone func(ctx context.Context, r levels.Rank) bool
+	// Draw returns a number for a communicator.
+	Draw func() uint64
+	// Decided is called once for each decision, before the callers that wait for it go on.
+	Decided func(m *Matter)
+}
+
+const (
+	lookTime  = 10 * time.Millisecond  // between two looks for lost ranks
+	againTime = 20 * time.Millisecond  // after which everything is said again: a round takes some ms,
+	againRank = 100 * time.Microsecond // or after this for each rank, if that is more
+	oftenTime = time.Second            // for so long; then the pause is doubled each time. Ways around the lost ranks are found by then
+	mostAgain = 2 * time.Second        // its limit
+	proofTime = time.Second            // for one proof
+	quietTime = 200 * time.Millisecond // until silent ranks are asked for a sign of life; then the pause is doubled each time
+	quietRank = time.Millisecond       // or after this for each rank, if that is more: all may ask one
+	mostQuiet = 10                     // times the first, its limit
+)
+
+// Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
+type Voter struct {
+	port Port
+	me   levels.Rank // of the world
+
+	life    context.Context // ends with Stop
+	endLife context.CancelFunc
+	running sync.WaitGroup
+
+	mu   sync.Mutex
+	all  map[Topic]*Matter
+	quit bool // no vote is given any more
+}
+
+// NewVoter returns the voter of a rank of the world.
+func NewVoter(me levels.Rank, p Port) *Voter {
+	v := &Voter{port: p, me: me, all: map[Topic]*Matter{}}
+	v.life, v.endLife = context.WithCancel(context.Background())
+	return v
+}
+
+// Matter is one agreement.
+type Matter struct {
+	voter   *Voter
+	Topic   Topic
+	Members []levels.Rank // of the world, by rank of the communicator
+
+	known chan struct{} // closed when Decision is set and has had its effect
+	nudge chan struct{} // has one to look for lost ranks, now
+
+	// Guarded by voter.mu.
+	machine   agree.Machine
+	decision  *agree.Decision
+	decidedAt time.Time               // of the decision
+	repeats   map[int][]agree.Message // the last of each kind, by receiver
+	patient   agree.Set               // voters for this rank that have asked again
+	withdrawn bool                    // this rank takes no part any more
+	taken     bool                    // the program knows the decision
+	minority  time.Time               // since then the living may not decide; zero: they may
+}
+
+// Open returns the agreement on a topic among members, ranks of the world. nil: this rank votes no
+// more.
+func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.all[t]; m != nil {
+		return m
+	}
+	if v.quit {
+		return nil
+	}
+	m := &Matter{
+		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), repeats: map[int][]agree.Message{},
+		machine: agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me), ID: v.port.Draw()}),
+	}
+	v.all[t] = m
+	v.running.Go(m.tend)
+	return m
+}
+
+// Refuse answers a message about a forgotten agreement: its sender counted as lost when
+// the next one was decided.
+func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byte) {
+	msg, err := agree.Parse(b, len(members))
+	if err != nil || members[msg.From] != from {
+		return
+	}
+	machine := agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me)})
+	machine.Lose(msg.From, false)
+	for _, answer := range machine.Hear(msg) {
+		v.port.Send(from, t, answer.Append(nil, len(members)))
+	}
+}
+
+// Find returns the agreement on a topic; nil: there is none.
+func (v *Voter) Find(t Topic) *Matter {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.all[t]
+}
+
+// FindAll returns the agreements of a communicator, in any order.
+func (v *Voter) FindAll(id wire.CommID) (all []*Matter) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for t, m := range v.all {
+		if t.Comm == id {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Forget forgets a decided agreement. Nobody asks about it any more.
+func (v *Voter) Forget(t Topic) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m := v.all[t]; m != nil && m.decision != nil {
+		delete(v.all, t)
+	}
+}
+
+// Nudge lets the agreements look for lost ranks at once.
+func (v *Voter) Nudge() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, m := range v.all {
+		if m.isOpen() {
+			select {
+			case m.nudge <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Quit withdraws from all agreements, and from later ones.
+func (v *Voter) Quit() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.quit = true
+	for _, m := range v.all {
+		m.withdrawn = m.withdrawn || m.decision == nil
+	}
+}
+
+// Stop is Quit, and returns when nothing of the voter runs any more.
+func (v *Voter) Stop() {
+	v.Quit()
+	v.endLife()
+	v.running.Wait()
+}
+
+// Withdraw ends this rank's part in an agreement, if it isn't decided yet: this rank counts as ended for
+// the others then. onward: it is decided, and this rank is a member; owed: and its program
+// doesn't know.
+func (v *Voter) Withdraw(t Topic) (m *Matter, onward, owed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m = v.all[t]
+	switch {
+	case m == nil:
+		return nil, false, false
+	case m.decision == nil:
+		m.withdrawn = true
+		return m, false, false
+	}
+	onward = m.decision.Members.Has(m.rank())
+	return m, onward, onward && !m.taken
+}
+
+// GoesOn reports whether this rank is a member of the decision.
+func (v *Voter) GoesOn(t Topic) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	m := v.all[t]
+	return m != nil && m.decision != nil && m.decision.Members.Has(m.rank())
+}
+
+// rank is this rank's number in the communicator.
+func (m *Matter) rank() int { return slices.Index(m.Members, m.voter.me) }
+
+// isOpen reports whether it is undecided and this rank takes part. The lock is held.
+func (m *Matter) isOpen() bool { return m.decision == nil && !m.withdrawn }
+
+// Begin gives this rank's vote, once: how many calls have their data complete here, and yes or no.
+func (m *Matter) Begin(calls uint32, ok bool) {
+	m.update() // a vote should have all knowledge of this rank
+	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(calls, ok) })
+}
+
+// Hear takes a message. A message without sense is an error.
+func (m *Matter) Hear(from levels.Rank, b []byte) error {
+	msg, err := agree.Parse(b, len(m.Members))
+	if err == nil && (m.Members[msg.From] != from || msg.To != m.rank()) {
+		err = fmt.Errorf("rank %d of the world speaks as rank %d to rank %d, this is rank %d", from, msg.From, msg.To, m.rank())
+	}
+	if err != nil {
+		return err
+	}
+	again := false
+	m.do(func(a *agree.Machine) []agree.Message {
+		_, again = a.Waits(msg.From)
+		return a.Hear(msg)
+	})
+	if msg.Kind == agree.Vote {
+		m.tellMissing(msg.From, again)
+	}
+	return nil
+}
+
+// mostMissing bounds the missing votes at which all that wait hear of each one that comes.
+const mostMissing = 8
+
+// tellMissing tells a voter for this rank who votes again whose votes are missing, and later, when another one has
+// voted, who is still missing.
+func (m *Matter) tellMissing(voter int, again bool) {
+	v := m.voter
+	v.mu.Lock()
+	told := m.patient
+	if again {
+		m.patient = m.patient.With(voter)
+		told = agree.Of(voter)
+	}
+	var out []agree.Message
+	for _, r := range told.Ranks() {
+		if msg, waits := m.machine.Waits(r); waits && m.isOpen() && (again || msg.Missing.Count() <= mostMissing) {
+			out = append(out, msg)
+		}
+	}
+	v.mu.Unlock()
+	m.send(out)
+}
+
+// do lets the machine do something, sends its messages, and takes the decision if there is one now.
+func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
+	v := m.voter
+	v.mu.Lock()
+	if m.withdrawn {
+		v.mu.Unlock()
+		return
+	}
+	out := what(&m.machine)
+	decided := m.decision == nil && m.machine.Decision() != nil
+	if m.decision == nil {
+		m.keep(out)
+	}
+	if decided {
+		m.decision, m.repeats, m.decidedAt = m.machine.Decision(), nil, time.Now()
+	}
+	v.mu.Unlock()
+	m.send(out)
+	if decided {
+		v.port.Decided(m)
+		close(m.known)
+	}
+}
+
+// superseded is, by kind of message, the kind before it. The earlier one need not be repeated after
+// the later one.
+var superseded = map[agree.Kind]agree.Kind{agree.Propose: agree.Start, agree.Accepted: agree.Vote}
+
+// keep keeps messages for repetition. The lock is held.
+func (m *Matter) keep(out []agree.Message) {
+	for _, msg := range out {
+		m.repeats[msg.To] = append(slices.DeleteFunc(m.repeats[msg.To], func(old agree.Message) bool {
+			return old.Kind == msg.Kind || old.Kind == superseded[msg.Kind]
+		}), msg)
+	}
+}
+
+func (m *Matter) send(out []agree.Message) {
+	for _, msg := range out {
+		m.voter.port.Send(m.Members[msg.To], m.Topic, msg.Append(nil, len(m.Members)))
+	}
+}
+
+// tend looks after an agreement until it is decided. It takes in losses, says things again, and
+// proves ends.
+func (m *Matter) tend() {
+	v := m.voter
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	ranks := time.Duration(len(m.Members))
+	often, quiet := max(againTime, ranks*againRank), max(quietTime, ranks*quietRank)
+	begun := time.Now()
+	again, proof := newSchedule(begun, often, mostAgain), newSchedule(begun, quiet, mostQuiet*quiet)
+	for {
+		select {
+		case <-v.life.Done():
+			return
+		case <-m.known:
+			return
+		case <-m.nudge:
+			begun = time.Now()
+			again, proof = newSchedule(begun, often, mostAgain), newSchedule(begun, quiet, mostQuiet*quiet)
+			again.due = begun // messages on their way through the lost rank are lost too
+		case <-look.C:
+		}
+		m.update()
+		silent := proof.isDue(time.Now())
+		m.prove(silent)
+		if silent {
+			proof.next(time.Now(), true)
+		}
+		v.mu.Lock()
+		open := m.isOpen()
+		var out []agree.Message
+		if now := time.Now(); open && again.isDue(now) {
+			again.next(now, now.Sub(begun) > oftenTime)
+			_, proven := m.machine.Lost()
+			for to, list := range m.repeats {
+				if !proven.Has(to) {
+					out = append(out, list...)
+				}
+			}
+		}
+		v.mu.Unlock()
+		m.send(out)
+		if !open {
+			return
+		}
+	}
+}
+
+// update takes in the ranks lost by now.
+func (m *Matter) update() {
+	lost, ended := m.voter.port.Lost(m.Topic)
+	m.do(func(a *agree.Machine) (out []agree.Message) {
+		known, proven := a.Lost()
+		take := func(ranks []levels.Rank, certain bool, known agree.Set) {
+			for _, r := range ranks {
+				if n := slices.Index(m.Members, r); n >= 0 && r != m.voter.me && !known.Has(n) {
+					out = append(out, a.Lose(n, certain)...)
+				}
+			}
+		}
+		take(ended, true, proven)
+		take(lost, false, known)
+		switch {
+		case a.Quorate():
+			m.minority = time.Time{}
+		case m.minority.IsZero():
+			m.minority = time.Now()
+		}
+		return out
+	})
+}
+
+// prove looks for proofs that lost ranks have ended, if the others can't go on without. silent: it looks for
+// the ends of silent ranks, too. They may have ended unheard: the rank that should have passed on
+// their goodbye died.
+func (m *Matter) prove(silent bool) {
+	v := m.voter
+	v.mu.Lock()
+	lost, proven := m.machine.Lost()
+	var asked agree.Set
+	if !m.machine.Quorate() {
+		asked = lost
+	}
+	if silent {
+		asked = asked.Union(m.machine.Awaited())
+	}
+	open := m.isOpen()
+	v.mu.Unlock()
+	asked = asked.Without(proven).Without(agree.Of(m.rank()))
+	if !open || asked.Count() == 0 || v.port.Gone == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(v.life, proofTime)
+	defer cancel()
+	var sure sync.Map
+	var all sync.WaitGroup
+	for _, n := range asked.Ranks() {
+		all.Go(func() {
+			if v.port.Gone(ctx, m.Members[n]) {
+				sure.Store(n, true)
+			}
+		})
+	}
+	all.Wait()
+	m.do(func(a *agree.Machine) (out []agree.Message) {
+		for n := range sure.Range {
+			out = append(out, a.Lose(n.(int), true)...)
+		}
+		return out
+	})
+}
+
+// Known is closed when the decision is known here.
+func (m *Matter) Known() <-chan struct{} { return m.known }
+
+// Decision returns the decision; nil: none yet.
+func (m *Matter) Decision() *agree.Decision {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	return m.decision
+}
+
+// Heard returns when this rank has heard the decision; zero: not yet.
+func (m *Matter) Heard() time.Time {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	return m.decidedAt
+}
+
+// Take is Decision for the program.
+func (m *Matter) Take() *agree.Decision {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	m.taken = m.decision != nil
+	return m.decision
+}
+
+// State says why an agreement takes long: since when the living may not decide, zero if they may,
+// and the ranks counted as lost.
+func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	all, _ := m.machine.Lost()
+	return m.minority, m.worldRanks(all)
+}
+
+// Awaited returns the ranks of the world that have yet to answer, as far as this rank knows.
+func (m *Matter) Awaited() []levels.Rank {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	return m.worldRanks(m.machine.Awaited())
+}
+
+// Next returns the number and the ranks of the next communicator, by the decision.
+func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
+	d := m.Decision()
+	return wire.CommID(d.ID), m.worldRanks(d.Members)
+}
+
+// worldRanks returns ranks of the communicator as those of the world.
+func (m *Matter) worldRanks(some agree.Set) (ranks []levels.Rank) {
+	for _, n := range some.Ranks() {
+		ranks = append(ranks, m.Members[n])
+	}
+	return ranks
+}
