@@ -18,26 +18,22 @@ import (
 
 // announcement is rank 0's message to all ranks of a job when they join.
 type announcement struct {
-	Plan       string `json:"plan"`
-	PlanOrigin string `json:"plan_origin"`
-	Table      int    `json:"table"`      // bytes of the decision table behind this; 0: none
-	From       string `json:"from"`       // of the table, such as a file
-	Rules      int    `json:"rules"`      // bytes of rules behind the table; 0: none
-	RulesFrom  string `json:"rules_from"` // of the rules, such as a file
-	Links      string `json:"links"`      // see [Options.Links]
-	Machine    []byte `json:"machine"`    // a machine's file; empty: none
-	MachineOf  string `json:"machine_of"` // of the machine, such as a file
-	Measure    bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
-	Check      bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
-	Error      string `json:"error"`      // why rank 0 can't join
-	Job        string `json:"job"`        // the job's name, see [DoorVariable]
-	Tries      bool   `json:"tries"`      // see [Options.Effort]
-	Uniform    bool   `json:"uniform"`    // see [Options.Uniform]
+	common
+	Table     int    `json:"table"`      // bytes of the decision table behind this; 0: none
+	From      string `json:"from"`       // of the table, such as a file
+	Rules     int    `json:"rules"`      // bytes of rules behind the table; 0: none
+	RulesFrom string `json:"rules_from"` // of the rules, such as a file
+	Machine   []byte `json:"machine"`    // a machine's file; empty: none
+	MachineOf string `json:"machine_of"` // of the machine, such as a file
+	Measure   bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
+	Check     bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
+	Error     string `json:"error"`      // why rank 0 can't join
+	Job       string `json:"job"`        // the job's name, see [DoorVariable]
 }
 
 // agree makes rank 0's settings known to all ranks: its plans, and the size of its
 // table. Other ranks' settings don't matter; they don't even read their tables.
-func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s announcement, data []byte, err error) {
+func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s announcement, data []byte, err error) {
 	var mine []byte
 	if job.Rank == 0 {
 		s, data = o.announce(reg, job)
@@ -67,13 +63,12 @@ func (o *Options) agree(ctx context.Context, job *join.Job, reg submodules.Regis
 }
 
 // announce is rank 0's part of agree.
-func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
-	s.Plan, s.PlanOrigin = o.planText()
-	s.Job, s.Uniform = drawName(), o.Uniform
-	s.Links = o.linksName()
+func (o *settings) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
+	s.Job = drawName()
 	t, err := o.tableOn(job, reg)
-	if err == nil {
-		s.Tries, err = o.effort()
+	c, unknown := o.common()
+	if s.common = c; err == nil {
+		err = unknown
 	}
 	if err == nil && t != nil {
 		s.From = t.Origin
@@ -93,7 +88,7 @@ func (o *Options) announce(reg submodules.Registry, job *join.Job) (s announceme
 }
 
 // announceRules adds rank 0's rules, with their text at the end of data.
-func (o *Options) announceRules(s *announcement, data []byte, reg submodules.Registry) ([]byte, error) {
+func (o *settings) announceRules(s *announcement, data []byte, reg submodules.Registry) ([]byte, error) {
 	b, err := o.rules(reg)
 	if err != nil || b == nil {
 		return data, err
@@ -103,9 +98,9 @@ func (o *Options) announceRules(s *announcement, data []byte, reg submodules.Reg
 }
 
 // announceMachine adds rank 0's machine.
-func (o *Options) announceMachine(s *announcement, job *join.Job) error {
+func (o *settings) announceMachine(s *announcement, job *join.Job) error {
 	from, err := o.machineSource()
-	from = from.onJob(job, o.congestion())
+	from = from.onJob(job, o.Congestion)
 	if s.Measure, s.Check = from.measures, from.checks; err != nil || from.machine == nil {
 		return err
 	}
@@ -116,10 +111,10 @@ func (o *Options) announceMachine(s *announcement, job *join.Job) error {
 
 // machineSource returns the machine announced by rank 0, for a topology. A file to keep
 // it in is rank 0's own matter.
-func (s *announcement) machineSource(o *Options, job *join.Job) (from machineSource, err error) {
+func (s *announcement) machineSource(o *settings, job *join.Job) (from machineSource, err error) {
 	if job.Rank == 0 {
 		from, err = o.machineSource()
-		from = from.onJob(job, o.congestion())
+		from = from.onJob(job, o.Congestion)
 	}
 	from.machine, from.measures, from.checks = nil, s.Measure, s.Check
 	if err == nil && len(s.Machine) > 0 {

@@ -60,20 +60,20 @@ func keptMachine(job *join.Job, congestion string) string {
 }
 
 // keptTable returns rank 0's file for the table of a job. Other links have another one.
-func (o *Options) keptTable(job *join.Job) string {
-	return keptFile(KeptTables, job, o.congestion(), fmt.Sprintf("table %d over %q", table.Version, o.linksName()))
+func (o *settings) keptTable(job *join.Job) string {
+	return keptFile(KeptTables, job, o.Congestion, fmt.Sprintf("table %d over %q", table.Version, o.Links))
 }
 
 // remembers reports whether a job looks for a kept table, and keeps the results of its trials: unless
 // the options or the environment name a table or a machine.
-func (o *Options) remembers() bool {
+func (o *settings) remembers() bool {
 	s, err := o.machineSource()
-	return err == nil && s.auto && o.Table == "" && o.TableData == nil && os.Getenv(TableVariable) == ""
+	return err == nil && s.auto && o.Table == "" && o.TableData == nil
 }
 
 // tableOn is table for a job: if nothing names one, it is the table kept for the same ranks. A kept
 // table that can't be read is ignored.
-func (o *Options) tableOn(job *join.Job, reg submodules.Registry) (*choose.Table, error) {
+func (o *settings) tableOn(job *join.Job, reg submodules.Registry) (*choose.Table, error) {
 	if t, err := o.table(reg); err != nil || t != nil || !o.remembers() {
 		return t, err
 	}

@@ -196,7 +196,7 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 	if c.world.calls != nil && c.worldRank() == 0 && tally == r.Coll.String() {
 		col.counter = c.world.calls.of(r, c.topology, d.Plan)
 	}
-	if c.uniform && r.Input(c.comm.Rank()) == tasks.Recv && (r.Reduces() || r.Exchanges()) {
+	if c.common.Uniform && r.Input(c.comm.Rank()) == tasks.Recv && (r.Reduces() || r.Exchanges()) {
 		col.around.keepInput(&col.recv)
 	}
 	col.pending.c = col

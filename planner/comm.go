@@ -135,7 +135,7 @@ func (c *Comm) Secured() string {
 // Links names the links between nodes, see [Options.Links]; empty: they are unknown.
 func (c *Comm) Links() string {
 	c.mustBeMade()
-	return c.links
+	return c.common.Links
 }
 
 // Counters returns the counts of this rank's work on the communicator.

@@ -12,7 +12,7 @@ import (
 // for a new request.
 func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
 	d, err := c.decide(&r, &c.base)
-	if err != nil || !c.tries || r.Op.ID() == tasks.OpUser && r.Reduces() {
+	if err != nil || !c.common.Tries || r.Op.ID() == tasks.OpUser && r.Reduces() {
 		return d, err
 	}
 	c.trials.mu.Lock()
@@ -24,7 +24,7 @@ func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
 		return d, nil
 	}
 	first := *d
-	q, err := choose.Ask(r, c.topology, c.registry, c.links)
+	q, err := choose.Ask(r, c.topology, c.registry, c.common.Links)
 	if err != nil {
 		return nil, err
 	}

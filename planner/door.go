@@ -74,8 +74,8 @@ func isJobName(name string) bool {
 
 // dumpInto lets a rank keep snapshots of its job in the folder of [DumpDirVariable], which it makes if there is
 // none.
-func (p *doorPlan) dumpInto(c *proc.Config, o *Options) error {
-	dir, origin := setting(o.DumpDir, "Options.DumpDir", DumpDirVariable)
+func (p *doorPlan) dumpInto(c *proc.Config, o *settings) error {
+	dir, origin := o.DumpDir, o.origin["DumpDir"]
 	if dir == "" {
 		return nil
 	}

@@ -149,13 +149,13 @@ func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured
 	defer w.tables.Unlock()
 	t, err := LoadTable(p.tableFile, b.registry)
 	if err != nil {
-		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: p.links}}
+		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: p.common.Links}}
 	}
 	t.Provenance.Date = time.Now().UTC().Format(time.RFC3339)
 	if on := b.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
 		t.Provenance.Machines = append(t.Provenance.Machines, on)
 	}
-	e := table.PointOf(r, b.topology, p.links)
+	e := table.PointOf(r, b.topology, p.common.Links)
 	for _, o := range m.Trials {
 		e.Candidates = append(e.Candidates, table.Candidate{Plan: table.Canonical(o.Plan, r.Bytes()).String(), NS: o.NS, From: table.FromMeasured})
 	}

@@ -173,7 +173,7 @@ func joinDescriptors(cfg join.Config) int {
 // enter agrees on rank 0's settings and opens the data plane. No rank enters before all are able to: if
 // one fails, all return its reason.
 func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Rank, string)) (*Comm, error) {
-	e := entry{job: job, o: o, blame: blame}
+	e := entry{job: job, o: o.settings(), blame: blame}
 	err := e.open(ctx)
 	if err != nil && e.world == nil { // the others are at the same step: to abandon the job ends it there
 		return nil, err
@@ -193,7 +193,7 @@ func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Ran
 // entry is a rank's way from the job into its communicator of all ranks.
 type entry struct {
 	job   *join.Job
-	o     *Options
+	o     *settings
 	blame func(levels.Rank, string) // see [join.Config.Blame]
 
 	agreed announcement
@@ -221,10 +221,8 @@ func (e *entry) open(ctx context.Context) error {
 	if err := e.openWorld(ctx); err != nil {
 		return err
 	}
-	p := policy{
-		compiled: o.Decide, forced: forced, origin: origin, links: sealedLinks(e.agreed.Links, job), machineSource: known,
-		tries: e.agreed.Tries, uniform: e.agreed.Uniform,
-	}
+	p := policy{common: e.agreed.common, compiled: o.Decide, forced: forced, origin: origin, machineSource: known}
+	p.common.Links = sealedLinks(p.common.Links, job)
 	c := newComm(base{e.world.Endpoint(job.Rank).Comm(0), job.Topology, registry}, e.world, p)
 	if job.Rank == 0 {
 		c.tableFile, c.remembers = o.keptTable(job), o.remembers()

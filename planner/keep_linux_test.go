@@ -67,7 +67,7 @@ func TestDump(t *testing.T) {
 	}
 	var log bytes.Buffer
 	var c proc.Config
-	(&doorPlan{}).dumpInto(&c, &Options{DumpDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	(&doorPlan{}).dumpInto(&c, (&Options{DumpDir: dir, Log: slog.New(slog.NewTextHandler(&log, nil))}).settings())
 	dump := func() { c.Dump([]flight.State{{}}, &verdict.Finding{}) }
 	dump()
 	for _, name := range []string{"r0.snap", "verdict.txt"} {

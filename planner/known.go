@@ -33,7 +33,7 @@ type machineSource struct {
 }
 
 // machineSource reads the machine of the options or the environment.
-func (o *Options) machineSource() (s machineSource, err error) {
+func (o *settings) machineSource() (s machineSource, err error) {
 	switch {
 	case o.Machine != "" && o.MachineData != nil:
 		return s, errors.New("Options: Machine and MachineData are both given; give one")
@@ -41,7 +41,7 @@ func (o *Options) machineSource() (s machineSource, err error) {
 		s.machine, err = parseMachine("Options.MachineData", o.MachineData)
 		return s, err
 	}
-	name, origin := setting(o.Machine, "Options.Machine", MachineVariable)
+	name, origin := o.Machine, o.origin["Machine"]
 	switch name {
 	case MachineOff:
 		return s, nil

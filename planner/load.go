@@ -44,14 +44,14 @@ func parseRules(name, text string, reg submodules.Registry) (*rules.Base, error)
 }
 
 // rules reads the rules of the options or the environment; nil if there are none.
-func (o *Options) rules(reg submodules.Registry) (*rules.Base, error) {
+func (o *settings) rules(reg submodules.Registry) (*rules.Base, error) {
 	switch {
 	case o.Rules != "" && o.RulesData != nil:
 		return nil, errors.New("Options: Rules and RulesData are both given; give one")
 	case o.RulesData != nil:
 		return parseRules("Options.RulesData", string(o.RulesData), reg)
 	}
-	name, origin := setting(o.Rules, "Options.Rules", RulesVariable)
+	name, origin := o.Rules, o.origin["Rules"]
 	if name == "" {
 		return nil, nil
 	}
@@ -72,8 +72,8 @@ func LoadTable(name string, reg submodules.Registry) (*table.Table, error) {
 }
 
 // table reads the table of the options or the environment; nil if there is none.
-func (o *Options) table(reg submodules.Registry) (*choose.Table, error) {
-	name, origin := setting(o.Table, "Options.Table", TableVariable)
+func (o *settings) table(reg submodules.Registry) (*choose.Table, error) {
+	name, origin := o.Table, o.origin["Table"]
 	var t *table.Table
 	var err error
 	switch {
@@ -107,15 +107,3 @@ const (
 	EffortEstimate = "estimate" // the default
 	EffortMeasure  = "measure"
 )
-
-// effort reports whether the options or the environment ask for [EffortMeasure].
-func (o *Options) effort() (measures bool, err error) {
-	word, origin := setting(o.Effort, "Options.Effort", EffortVariable)
-	switch word {
-	case "", EffortEstimate:
-		return false, nil
-	case EffortMeasure:
-		return true, nil
-	}
-	return false, fmt.Errorf("%s: %q; allowed are %s and %s", origin, word, EffortEstimate, EffortMeasure)
-}

@@ -31,27 +31,21 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	if t == nil || t.Depth() == 0 {
 		return nil, errNoTopology
 	}
-	if o == nil {
-		o = &Options{}
-	}
-	reg := all.Submodules()
-	p, err := o.policy(reg)
+	reg, s := all.Submodules(), o.settings()
+	t = t.OneProcess()
+	p, err := s.policy(t, reg)
 	if err != nil {
 		return nil, err
 	}
-	if err := proc.UsableCongestion(o.congestion()); err != nil {
+	if err := proc.UsableCongestion(s.Congestion); err != nil {
 		return nil, err // as between processes
 	}
-	t = t.OneProcess()
-	if err := p.settle(o, t); err != nil {
-		return nil, err
-	}
-	config, err := o.config()
+	config, err := s.config()
 	if err != nil {
 		return nil, err
 	}
-	w := &world{World: local.NewShaped(t.Size(), config, o.Link)}
-	if err := o.observe(w, "", t); err != nil {
+	w := &world{World: local.NewShaped(t.Size(), config, s.Link)}
+	if err := s.observe(w, "", t); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.open.Store(int32(t.Size()))

@@ -3,14 +3,12 @@ package planner
 import (
 	"cmp"
 	"fmt"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -24,7 +22,7 @@ const (
 
 // observe starts the traces, profile, recordings and dumps that the options or the environment
 // ask for. job names the job on all ranks; empty: all are in this process.
-func (o *Options) observe(w *world, job string, t *levels.Topology) error {
+func (o *settings) observe(w *world, job string, t *levels.Topology) error {
 	w.log = o.logger()
 	if err := o.trace(w, job, t); err != nil {
 		return err
@@ -35,19 +33,16 @@ func (o *Options) observe(w *world, job string, t *levels.Topology) error {
 			return err
 		}
 	}
-	path, origin := o.recorder()
-	if path == "" {
+	if o.Recorder == "" {
 		w.recordByDoor()
-	} else if err := w.Record(path); err != nil {
-		return fmt.Errorf("%s: %w", origin, err)
+	} else if err := w.Record(o.Recorder); err != nil {
+		return fmt.Errorf("%s: %w", o.origin["Recorder"], err)
 	}
-	switch v := os.Getenv(DumpVariable); {
-	case v != "" && v != "0" && v != "1":
-		return fmt.Errorf("%s=%q; allowed are 0 and 1", DumpVariable, v)
-	case v != "0" && !o.NoDump:
-		w.quiet = w.DumpOnQuit(os.Stderr, v == "1" || o.DumpOnQuit)
+	prints, goesOn, err := o.dumps()
+	if prints {
+		w.quiet = w.DumpOnQuit(os.Stderr, goesOn)
 	}
-	return nil
+	return err
 }
 
 // mostEvery bounds the calls from one traced call to the next.
@@ -57,8 +52,8 @@ const mostEvery = 1 << 20
 const usualEvery = 16
 
 // trace lets the ranks of a world keep steps, if they are asked to.
-func (o *Options) trace(w *world, job string, t *levels.Topology) error {
-	text, origin := setting(o.Trace, "Options.Trace", TraceVariable)
+func (o *settings) trace(w *world, job string, t *levels.Topology) error {
+	text, origin := o.Trace, o.origin["Trace"]
 	if text == "" {
 		return nil
 	}
@@ -83,30 +78,14 @@ func (o *Options) trace(w *world, job string, t *levels.Topology) error {
 	return nil
 }
 
-// recorder returns the file of recordings, and the setting that names it.
-func (o *Options) recorder() (path, origin string) {
-	return setting(o.Recorder, "Options.Recorder", RecorderVariable)
-}
-
 // recorderPath returns the absolute name of a rank's recording; empty: it has none of its own.
-func (o *Options) recorderPath(rank int) string {
-	path, _ := o.recorder()
-	if path == "" {
+func (o *settings) recorderPath(rank int) string {
+	if o.Recorder == "" {
 		return ""
 	}
-	path = strings.ReplaceAll(path, "%r", strconv.Itoa(rank))
+	path := strings.ReplaceAll(o.Recorder, "%r", strconv.Itoa(rank))
 	if full, err := filepath.Abs(path); err == nil {
 		return full
 	}
 	return path
-}
-
-// processConfig is config for processes.
-func (o *Options) processConfig() (proc.Config, error) {
-	config, err := o.config()
-	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.congestion()}
-	if c.Log == nil {
-		c.Stalls = slog.Default()
-	}
-	return c, err
 }

@@ -1,13 +1,10 @@
 package planner
 
 import (
-	"cmp"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
-	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/planner/rules"
@@ -192,62 +189,6 @@ type Options struct {
 	// counts. Empty: the environment's TIERFLOW_LINKS; if it is empty too, they are unknown, but
 	// between goroutine ranks without Link they are [table.SharedMemory].
 	Links string
-}
-
-func (o *Options) config() (executor.Config, error) {
-	limit, err := o.callTimeout()
-	return executor.Config{
-		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.Progress,
-	}, err
-}
-
-// callTimeout returns the limit for calls in the options or the environment; 0: none.
-func (o *Options) callTimeout() (time.Duration, error) {
-	text := os.Getenv(CallTimeoutVariable)
-	if o.CallTimeout != 0 || text == "" {
-		return max(0, o.CallTimeout), nil
-	}
-	limit, err := time.ParseDuration(text)
-	if err != nil || limit < 0 {
-		return 0, fmt.Errorf("%s=%q; allowed are durations such as 30s or 5m, and 0 for none", CallTimeoutVariable, text)
-	}
-	return limit, nil
-}
-
-// setting returns an option's text, or else the environment variable's, and the name of the one
-// taken.
-func setting(text, option, variable string) (_, origin string) {
-	if text != "" {
-		return text, option
-	}
-	return os.Getenv(variable), variable
-}
-
-// congestion returns the congestion control in the options or the environment.
-func (o *Options) congestion() string { return cmp.Or(o.Congestion, os.Getenv(CongestionVariable)) }
-
-// linksName returns the name of the links between nodes in the options or the environment.
-func (o *Options) linksName() string { return cmp.Or(o.Links, os.Getenv(LinksVariable)) }
-
-// planText returns the forced plans of the options or the environment, and the setting's name.
-func (o *Options) planText() (text, origin string) {
-	text, origin = setting(o.Plan, "Options.Plan", PlanVariable)
-	switch order := (tasks.Plan{Order: tasks.TreeOrder}).String(); {
-	case !o.Deterministic:
-		return text, origin
-	case text == "":
-		return order, "Options.Deterministic"
-	default:
-		return order + ";" + text, "Options.Deterministic and " + origin
-	}
-}
-
-// logger returns Log, or else slog.Default(), for warnings that must not get lost.
-func (o *Options) logger() *slog.Logger {
-	if o == nil || o.Log == nil {
-		return slog.Default()
-	}
-	return o.Log
 }
 
 // ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have

@@ -13,26 +13,26 @@ import (
 
 // policy holds the settings for choosing plans.
 type policy struct {
-	forced        tasks.Forced
+	common        common
+	forced        tasks.Forced                       // of common's Plan, or those of a Split
 	origin        string                             // of forced, for texts
 	rules         *rules.Base                        // nil: none
 	compiled      func(*rules.Params) (string, bool) // see [Options.Decide]; nil: none
 	table         *choose.Table                      // nil: none
-	links         string                             // between nodes, see [Options.Links]
-	tries         bool                               // plans are tried, see [Options.Effort]
-	uniform       bool                               // calls end alike on all ranks, see [Options.Uniform]
 	lenient       bool                               // forced plans are left out if the ranks can't run them
 	tableFile     string                             // of rank 0: the table of jobs of the same ranks; empty: none
 	remembers     bool                               // results of trials go to tableFile
 	machineSource                                    // machine: nil, nothing is known
 }
 
-// policy reads the settings of the options and the environment.
-func (o *Options) policy(reg submodules.Registry) (p policy, err error) {
-	p.compiled, p.uniform = o.Decide, o.Uniform
-	text, origin := o.planText()
-	p.origin = origin
-	if p.forced, err = ParseForced(text, origin, reg); err == nil {
+// policy returns the policy on a topology of ranks that need not agree: goroutines, or none at all.
+func (o *settings) policy(t *levels.Topology, reg submodules.Registry) (p policy, err error) {
+	c, unknown := o.common()
+	p = policy{common: c, compiled: o.Decide, origin: c.PlanOrigin}
+	if p.common.Links == "" && o.Link == nil && t.IsOneProcess() {
+		p.common.Links = table.SharedMemory
+	}
+	if p.forced, err = ParseForced(c.Plan, c.PlanOrigin, reg); err == nil {
 		p.table, err = o.table(reg)
 	}
 	if err == nil {
@@ -42,24 +42,12 @@ func (o *Options) policy(reg submodules.Registry) (p policy, err error) {
 		p.machineSource, err = o.machineSource()
 	}
 	if err == nil {
-		p.tries, err = o.effort()
+		err = unknown
+	}
+	if err == nil {
+		err = p.machineSource.settleOn(t, false)
 	}
 	return p, err
-}
-
-// linksOn names the links between the nodes of t; empty: unknown.
-func (o *Options) linksOn(t *levels.Topology) string {
-	name := o.linksName()
-	if name == "" && o.Link == nil && t.IsOneProcess() {
-		return table.SharedMemory
-	}
-	return name
-}
-
-// settle completes p for a topology.
-func (p *policy) settle(o *Options, t *levels.Topology) error {
-	p.links = o.linksOn(t)
-	return p.machineSource.settleOn(t, false)
 }
 
 // chain lists the choosers in the order of asking.
@@ -91,7 +79,7 @@ func (p policy) clone() policy {
 
 // choose chooses the plan for a request.
 func (p policy) choose(r tasks.Request, t *levels.Topology, reg submodules.Registry) (choose.Decision, error) {
-	q, err := choose.Ask(r, t, reg, p.links)
+	q, err := choose.Ask(r, t, reg, p.common.Links)
 	if err != nil {
 		return choose.Decision{}, err
 	}
@@ -104,7 +92,7 @@ func (p policy) choose(r tasks.Request, t *levels.Topology, reg submodules.Regis
 			return d, nil
 		}
 	}
-	if q, err = choose.Ask(r, t, reg, p.links); err != nil {
+	if q, err = choose.Ask(r, t, reg, p.common.Links); err != nil {
 		return choose.Decision{}, err
 	}
 	all := p.chain()
@@ -121,14 +109,8 @@ func planFor(r tasks.Request, t *levels.Topology, o *Options) (p policy, d choos
 	if t == nil || t.Depth() == 0 {
 		return p, d, errNoTopology
 	}
-	if o == nil {
-		o = &Options{}
-	}
 	reg := all.Submodules()
-	if p, err = o.policy(reg); err != nil {
-		return p, d, err
-	}
-	if err = p.settle(o, t); err != nil {
+	if p, err = o.settings().policy(t, reg); err != nil {
 		return p, d, err
 	}
 	if p.measures {
@@ -181,7 +163,7 @@ func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error)
 	if _, err := asked.Fits(d.Plan, reg); err != nil {
 		return nil, err
 	}
-	all := &Decision{Plan: d.Plan, Forced: d.Forced, Registry: reg, Links: p.links, Text: d.Explain(asked, reg)}
+	all := &Decision{Plan: d.Plan, Forced: d.Forced, Registry: reg, Links: p.common.Links, Text: d.Explain(asked, reg)}
 	if a := d.FromTable(); a != nil {
 		all.Table, all.Origin, all.Answer = a.From.Table, a.From.Origin, a.Answer
 		if _, known := a.Plan(); !known {

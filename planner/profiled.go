@@ -32,8 +32,8 @@ type callCounter struct{ n, ns atomic.Int64 }
 
 // profile returns the counters of the job's calls; nil: nobody asks for a profile. It is an error if
 // there is no place for the file.
-func (o *Options) profile(on *levels.Topology) (*callCounters, error) {
-	name, origin := setting(o.Profile, "Options.Profile", ProfileVariable)
+func (o *settings) profile(on *levels.Topology) (*callCounters, error) {
+	name, origin := o.Profile, o.origin["Profile"]
 	if name == "" {
 		return nil, nil
 	}

@@ -28,7 +28,7 @@ func (p *policy) measureMachine(ctx context.Context, b *base, sealed bool) error
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, surveyDeadline, fmt.Errorf("it takes longer than %v", surveyDeadline))
 	defer cancel()
-	data, err := b.survey(ctx, p.links, sealed)
+	data, err := b.survey(ctx, p.common.Links, sealed)
 	if err != nil {
 		return fmt.Errorf("measure the machine: %w", err)
 	}

@@ -9,7 +9,7 @@ import (
 
 // unify lets all calls of a new communicator end alike on its ranks, with [Options.Uniform].
 func (p *policy) unify(b *base) error {
-	if !p.uniform {
+	if !p.common.Uniform {
 		return nil
 	}
 	r := tasks.Request{Coll: tasks.Barrier}

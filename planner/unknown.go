@@ -1,7 +1,6 @@
 package planner
 
 import (
-	"log/slog"
 	"os"
 	"sync"
 
@@ -15,10 +14,7 @@ var warned sync.Once
 // process. It says so to Options.Log, or to [slog.Default]: their user hears of them
 // nowhere else.
 func (o *Options) warnOfVariables() {
-	log := slog.Default()
-	if o != nil && o.Log != nil {
-		log = o.Log
-	}
+	log := o.logger()
 	warned.Do(func() {
 		for _, u := range env.Unknown(os.Environ()) {
 			log.Warn("unknown environment variable", "name", u.Name, "nearest", u.Nearest)

@@ -89,6 +89,29 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
+// Where a table of a page says what a variable means, it says whose counts if that isn't each rank's own.
+func TestVariablesAreWhose(t *testing.T) {
+	row := regexp.MustCompile("(?m)^\\| `(TIERFLOW_[A-Z_]+)`[^|]*\\| (.*) \\|$")
+	rows := 0
+	eachFile(t, ".md", func(name string, src []byte) {
+		for _, m := range row.FindAllStringSubmatch(string(src), -1) {
+			whose, known := env.WhoseIs(m[1])
+			if !known {
+				continue
+			}
+			rows++
+			for text, want := range map[string]env.Whose{"rank 0's": env.Root, "equal on all ranks": env.Same} {
+				if says := strings.Contains(m[2], text); says != (whose == want) {
+					t.Errorf("%s: %s %q: that it says %q is %v, and in levels/join/env %v", name, m[1], m[2], text, says, whose == want)
+				}
+			}
+		}
+	})
+	if rows < 30 {
+		t.Errorf("%d rows of variables", rows)
+	}
+}
+
 // eachFile calls f for each file of the module with such a name's end, testdata too.
 func eachFile(t *testing.T, ending string, f func(name string, src []byte)) {
 	t.Helper()

@@ -16,48 +16,80 @@ import (
 // Prefix begins the names of all variables.
 const Prefix = "TIERFLOW_"
 
-// names are the variables of programs and commands, from users or from tierflow run.
-var names = []string{
-	"TIERFLOW_BIND",
-	"TIERFLOW_BLAME_FD",
-	"TIERFLOW_CALL_TIMEOUT",
-	"TIERFLOW_CONGESTION",
-	"TIERFLOW_DOOR",
-	"TIERFLOW_DUMP",
-	"TIERFLOW_DUMP_DIR",
-	"TIERFLOW_EFFORT",
-	"TIERFLOW_INTERFACES",
-	"TIERFLOW_JOIN_TIMEOUT",
-	"TIERFLOW_LAUNCHER",
-	"TIERFLOW_LIB",
-	"TIERFLOW_LINKS",
-	"TIERFLOW_LOBBY_FD",
-	"TIERFLOW_LOCAL_RANK",
-	"TIERFLOW_LOCAL_SIZE",
-	"TIERFLOW_MACHINE",
-	"TIERFLOW_METRICS",
-	"TIERFLOW_MPI",
-	"TIERFLOW_MPI_AFTER",
-	"TIERFLOW_MPI_VERBOSE",
-	"TIERFLOW_NODE",
-	"TIERFLOW_NUMA",
-	"TIERFLOW_PLAN",
-	"TIERFLOW_PORT",
-	"TIERFLOW_PROFILE",
-	"TIERFLOW_RANK",
-	"TIERFLOW_RECORDER",
-	"TIERFLOW_RENDEZVOUS",
-	"TIERFLOW_RENDEZVOUS_FD",
-	"TIERFLOW_RESTARTS",
-	"TIERFLOW_RULES",
-	"TIERFLOW_SECRET",
-	"TIERFLOW_SITE",
-	"TIERFLOW_SIZE",
-	"TIERFLOW_STATE_FD",
-	"TIERFLOW_TABLE",
-	"TIERFLOW_TLS",
-	"TIERFLOW_TRACE",
-	"TIERFLOW_TUNE",
+// Whose says whose value of a variable counts in a job of processes.
+type Whose uint8
+
+// The answers.
+const (
+	Own      Whose = iota // each rank's own
+	Root                  // rank 0's, for all ranks
+	Same                  // all ranks have the same: joining fails otherwise, or the job's files don't fit together
+	Launcher              // tierflow run reads it, or sets it for its ranks
+)
+
+// variables are those of programs and commands, from users or from tierflow run.
+var variables = []struct {
+	name  string
+	whose Whose
+}{
+	{"TIERFLOW_BIND", Launcher},
+	{"TIERFLOW_BLAME_FD", Launcher},
+	{"TIERFLOW_CALL_TIMEOUT", Own},
+	{"TIERFLOW_CONGESTION", Own},
+	{"TIERFLOW_DOOR", Own},
+	{"TIERFLOW_DUMP", Own},
+	{"TIERFLOW_DUMP_DIR", Own},
+	{"TIERFLOW_EFFORT", Root},
+	{"TIERFLOW_INTERFACES", Own},
+	{"TIERFLOW_JOIN_TIMEOUT", Own},
+	{"TIERFLOW_LAUNCHER", Own},
+	{"TIERFLOW_LIB", Own},
+	{"TIERFLOW_LINKS", Root},
+	{"TIERFLOW_LOBBY_FD", Launcher},
+	{"TIERFLOW_LOCAL_RANK", Launcher},
+	{"TIERFLOW_LOCAL_SIZE", Launcher},
+	{"TIERFLOW_MACHINE", Root},
+	{"TIERFLOW_METRICS", Launcher},
+	{"TIERFLOW_MPI", Root},
+	{"TIERFLOW_MPI_AFTER", Root},
+	{"TIERFLOW_MPI_VERBOSE", Root},
+	{"TIERFLOW_NODE", Own},
+	{"TIERFLOW_NUMA", Own},
+	{"TIERFLOW_PLAN", Root},
+	{"TIERFLOW_PORT", Own},
+	{"TIERFLOW_PROFILE", Root},
+	{"TIERFLOW_RANK", Own},
+	{"TIERFLOW_RECORDER", Own},
+	{"TIERFLOW_RENDEZVOUS", Same},
+	{"TIERFLOW_RENDEZVOUS_FD", Launcher},
+	{"TIERFLOW_RESTARTS", Launcher},
+	{"TIERFLOW_RULES", Root},
+	{"TIERFLOW_SECRET", Same},
+	{"TIERFLOW_SITE", Own},
+	{"TIERFLOW_SIZE", Same},
+	{"TIERFLOW_STATE_FD", Launcher},
+	{"TIERFLOW_TABLE", Root},
+	{"TIERFLOW_TLS", Same},
+	{"TIERFLOW_TRACE", Same},
+	{"TIERFLOW_TUNE", Launcher},
+}
+
+// names are those of variables.
+var names = func() (all []string) {
+	for _, v := range variables {
+		all = append(all, v.name)
+	}
+	return all
+}()
+
+// WhoseIs says whose value of a known variable counts; known is false for any other name.
+func WhoseIs(name string) (w Whose, known bool) {
+	for _, v := range variables {
+		if v.name == name {
+			return v.whose, true
+		}
+	}
+	return 0, false
 }
 
 // ofTests are the variables of the module's tests.

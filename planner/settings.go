@@ -1,0 +1,139 @@
+package planner
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// settings are a program's options, completed by its environment. Nothing else in this package asks the environment for
+// an option. To add one: a field of [Options], a row of texts if the environment can give it, a field of common if rank 0's
+// counts for all ranks.
+type settings struct {
+	Options
+	origin map[string]string // by option: what has given its text, Options.Plan or TIERFLOW_PLAN
+}
+
+// common are the settings that are rank 0's on all ranks. They are sent whole, as JSON, and kept whole by
+// each communicator.
+type common struct {
+	Plan       string `json:"plan"`
+	PlanOrigin string `json:"plan_origin"`
+	Links      string `json:"links"`   // see [Options.Links]
+	Tries      bool   `json:"tries"`   // see [Options.Effort]
+	Uniform    bool   `json:"uniform"` // see [Options.Uniform]
+}
+
+// texts are the options that the environment gives if the program doesn't.
+var texts = []struct {
+	option, variable string
+	of               func(o *Options) *string
+	data             func(o *Options) []byte // given in place of the text; nil: there is no such option
+}{
+	{"Plan", PlanVariable, func(o *Options) *string { return &o.Plan }, nil},
+	{"Rules", RulesVariable, func(o *Options) *string { return &o.Rules }, func(o *Options) []byte { return o.RulesData }},
+	{"Table", TableVariable, func(o *Options) *string { return &o.Table }, func(o *Options) []byte { return o.TableData }},
+	{"Machine", MachineVariable, func(o *Options) *string { return &o.Machine }, func(o *Options) []byte { return o.MachineData }},
+	{"Effort", EffortVariable, func(o *Options) *string { return &o.Effort }, nil},
+	{"Links", LinksVariable, func(o *Options) *string { return &o.Links }, nil},
+	{"Recorder", RecorderVariable, func(o *Options) *string { return &o.Recorder }, nil},
+	{"DumpDir", DumpDirVariable, func(o *Options) *string { return &o.DumpDir }, nil},
+	{"Trace", TraceVariable, func(o *Options) *string { return &o.Trace }, nil},
+	{"Profile", ProfileVariable, func(o *Options) *string { return &o.Profile }, nil},
+	{"Congestion", CongestionVariable, func(o *Options) *string { return &o.Congestion }, nil},
+}
+
+// settings reads the environment. What it says is judged where it is used: a setting that is rank 0's is an error
+// on rank 0 only.
+func (o *Options) settings() *settings {
+	s := &settings{origin: map[string]string{}}
+	if o != nil {
+		s.Options = *o
+	}
+	for _, t := range texts {
+		text := t.of(&s.Options)
+		s.origin[t.option] = "Options." + t.option
+		if *text == "" && (t.data == nil || t.data(&s.Options) == nil) {
+			*text, s.origin[t.option] = os.Getenv(t.variable), t.variable
+		}
+	}
+	return s
+}
+
+// common returns the settings that count on all ranks, if this is rank 0 or the ranks are goroutines.
+func (o *settings) common() (c common, err error) {
+	c = common{Plan: o.Plan, PlanOrigin: o.origin["Plan"], Links: o.Links, Uniform: o.Uniform}
+	switch order := (tasks.Plan{Order: tasks.TreeOrder}).String(); {
+	case !o.Deterministic:
+	case c.Plan == "":
+		c.Plan, c.PlanOrigin = order, "Options.Deterministic"
+	default:
+		c.Plan, c.PlanOrigin = order+";"+c.Plan, "Options.Deterministic and "+c.PlanOrigin
+	}
+	c.Tries, err = o.tries()
+	return c, err
+}
+
+// tries reports whether [EffortMeasure] is asked for.
+func (o *settings) tries() (bool, error) {
+	switch o.Effort {
+	case "", EffortEstimate:
+		return false, nil
+	case EffortMeasure:
+		return true, nil
+	}
+	return false, fmt.Errorf("%s: %q; allowed are %s and %s", o.origin["Effort"], o.Effort, EffortEstimate, EffortMeasure)
+}
+
+// config returns the settings of an engine.
+func (o *settings) config() (executor.Config, error) {
+	limit, err := o.callTimeout()
+	return executor.Config{
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.Progress,
+	}, err
+}
+
+// processConfig is config for processes.
+func (o *settings) processConfig() (proc.Config, error) {
+	config, err := o.config()
+	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.Congestion}
+	if c.Log == nil {
+		c.Stalls = slog.Default()
+	}
+	return c, err
+}
+
+// callTimeout returns the limit for calls; 0: none.
+func (o *settings) callTimeout() (time.Duration, error) {
+	text := os.Getenv(CallTimeoutVariable)
+	if o.CallTimeout != 0 || text == "" {
+		return max(0, o.CallTimeout), nil
+	}
+	limit, err := time.ParseDuration(text)
+	if err != nil || limit < 0 {
+		return 0, fmt.Errorf("%s=%q; allowed are durations such as 30s or 5m, and 0 for none", CallTimeoutVariable, text)
+	}
+	return limit, nil
+}
+
+// dumps reports whether a rank's wait is printed after SIGQUIT, and whether the process goes on then.
+func (o *settings) dumps() (prints, goesOn bool, err error) {
+	v := os.Getenv(DumpVariable)
+	if v != "" && v != "0" && v != "1" {
+		return false, false, fmt.Errorf("%s=%q; allowed are 0 and 1", DumpVariable, v)
+	}
+	return v != "0" && !o.NoDump, v == "1" || o.DumpOnQuit, nil
+}
+
+// logger returns Log, or else slog.Default(), for warnings that must not get lost.
+func (o *Options) logger() *slog.Logger {
+	if o == nil || o.Log == nil {
+		return slog.Default()
+	}
+	return o.Log
+}

@@ -1,0 +1,33 @@
+package planner
+
+import (
+	"testing"
+
+	"github.com/tierflow/tierflow/levels/join/env"
+)
+
+// Each option that the environment can give is the program's if the program gives it, and errors name who has given it.
+func TestSettings(t *testing.T) {
+	for _, text := range texts {
+		t.Setenv(text.variable, "by "+text.variable)
+	}
+	for _, text := range texts {
+		if _, known := env.WhoseIs(text.variable); !known {
+			t.Errorf("%s is none of levels/join/env", text.variable)
+		}
+		s := (*Options)(nil).settings()
+		if got, origin := *text.of(&s.Options), s.origin[text.option]; got != "by "+text.variable || origin != text.variable {
+			t.Errorf("%s: %q by %s, want the variable's text", text.option, got, origin)
+		}
+		var o Options
+		*text.of(&o) = "the program's"
+		s = o.settings()
+		if got, origin := *text.of(&s.Options), s.origin[text.option]; got != "the program's" || origin != "Options."+text.option {
+			t.Errorf("%s: %q by %s, want the program's", text.option, got, origin)
+		}
+	}
+	s := (&Options{RulesData: []byte("r"), TableData: []byte("t"), MachineData: []byte("m")}).settings()
+	if s.Rules != "" || s.Table != "" || s.Machine != "" {
+		t.Errorf("rules %q, table %q, machine %q: want what the program gives as data", s.Rules, s.Table, s.Machine)
+	}
+}
