@@ -70,7 +70,7 @@ func settlePairs[T any](ctx context.Context, c *Comm, mine pairCounts, wrong err
 	_, err = elementOf[T](r.Coll)
 	wrong = errors.Join(err, wrong)
 	mine.wrong = wrong != nil
-	all, err := c.counts.tell(ctx, &c.base, mine)
+	all, err := c.tellPairs(ctx, mine)
 	if wrong != nil {
 		err = wrong
 	}

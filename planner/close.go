@@ -90,9 +90,7 @@ func (c *Comm) close() error {
 
 // refuseCalls marks the communicator as closed for calls. It reports whether it was open.
 func (c *Comm) refuseCalls() (was bool) {
-	c.exchanges.close()
-	c.counts.close()
-	return c.oneShots.close()
+	return c.store.close()
 }
 
 // leave leaves the communicator, and closes the world with its last one of all ranks.

@@ -29,10 +29,9 @@ type Collective struct {
 	copies   bool // blocks, from their place at its making
 	send     []byte
 	recv     []byte
-	busy     bool         // of a one-shot call
 	pending  Pending      // of the last Start
 	urgency  int32        // see SetUrgency
-	used     uint64       // of a one-shot call: its last use, on the communicator's clock
+	inStore  place        // of a one-shot call
 	counter  *callCounter // counts its calls; nil: nobody does
 }
 
@@ -314,32 +313,8 @@ func (c *Collective) Request() tasks.Request {
 	return c.request
 }
 
-// runNow runs a one-shot call on a kept collective, or on a new one if none is free.
-func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) error {
-	if err := c.checkCall(ctx); err != nil {
-		return fmt.Errorf("%v: %w", r, err)
-	}
-	col, err := c.oneShots.borrow(r, c.oneShot)
-	if err != nil {
-		return err
-	}
-	return c.oneShots.run(ctx, col, send, recv)
-}
-
-// oneShot makes the collective of one-shot calls: without buffers, and with shared memory only
-// during a call, since many are kept.
-func (c *Comm) oneShot(r tasks.Request) (*Collective, error) {
-	d, err := c.decideOrTry(r)
-	if err != nil {
-		return nil, err
-	}
-	b, err := c.binding(r, d.Plan, userCall)
-	if err != nil {
-		return nil, err
-	}
-	b.Borrows = true
-	return c.bind(d, r, b, r.Coll.String(), nil, nil)
-}
+func (c *Collective) place() *place    { return &c.inStore }
+func (c *Collective) footprint() int64 { return c.run.Footprint() }
 
 func (c *Collective) rebind(send, recv []byte) error {
 	if err := c.run.Rebind(send, recv); err != nil {

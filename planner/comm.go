@@ -3,6 +3,7 @@ package planner
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
@@ -40,9 +41,8 @@ type Comm struct {
 	world   *world
 	derived bool // made by Split or Dup: the world is another Comm's to close
 
-	oneShots   oneShots
-	exchanges  spareExchanges
-	counts     spareCounts
+	store      store
+	scalar     atomic.Pointer[scalar] // room for the value of the next AllreduceValue; nil: none yet, or in use
 	succession succession
 	turn       turn          // of Turn
 	note       func() string // a line for Explain; nil: none
@@ -91,7 +91,7 @@ type turn struct {
 
 // newComm returns this rank's end of a communicator without calls.
 func newComm(b base, w *world, p policy) *Comm {
-	return &Comm{base: b, decisions: decisions{policy: p, memo: &memo{}}, world: w, oneShots: oneShots{cache: newCache()}}
+	return &Comm{base: b, decisions: decisions{policy: p, memo: &memo{}}, world: w, store: store{kept: newKept()}}
 }
 
 // newest returns the last successor of c; c if it has none.

@@ -2,7 +2,6 @@ package planner
 
 import (
 	"context"
-	"sync"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/tasks"
@@ -53,65 +52,40 @@ func readPairs(row []int64, ranks int) pairCounts {
 
 // countsCall is an allgather of the ranks' counts.
 type countsCall struct {
-	run   *executor.Run
-	table []int64 // a row for each rank: its bits, elements to each rank, elements from each rank
+	run     *executor.Run
+	table   []int64 // a row for each rank: its bits, elements to each rank, elements from each rank
+	inStore place
 }
 
-// spareCounts keeps an ended countsCall for the next alltoallv.
-type spareCounts struct {
-	mu     sync.Mutex
-	call   *countsCall // nil: none, or in use
-	closed bool        // it keeps none anymore
-}
+func (x *countsCall) place() *place    { return &x.inStore }
+func (x *countsCall) footprint() int64 { return x.run.Footprint() + 8*int64(len(x.table)) }
 
-// take takes the kept call, or makes one if there is none or it is in use.
-func (s *spareCounts) take(b *base) (*countsCall, error) {
-	s.mu.Lock()
-	x := s.call
-	s.call = nil
-	s.mu.Unlock()
-	if x != nil {
-		return x, nil
-	}
+// countsCall compiles one.
+func (b *base) countsCall(r tasks.Request) (*countsCall, error) {
 	n := b.topology.Size()
-	x = &countsCall{table: make([]int64, n*(1+2*n))}
-	r := tasks.Request{Coll: tasks.Allgather, Count: int64(1 + 2*n), Type: tasks.Int64, InPlace: true}
+	x := &countsCall{table: make([]int64, n*(1+2*n))}
 	var err error
 	x.run, err = b.internal(r, pairCall, asBytes(x.table))
 	return x, err
 }
 
-// put keeps a call for the next one, unless the communicator is closed.
-func (s *spareCounts) put(x *countsCall) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if !s.closed {
-		s.call = x
-	}
-}
-
-// close drops the kept call.
-func (s *spareCounts) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.call, s.closed = nil, true
-}
-
-// tell sends this rank's message to all ranks, and returns the messages of all.
-func (s *spareCounts) tell(ctx context.Context, b *base, mine pairCounts) ([]pairCounts, error) {
-	x, err := s.take(b)
+// tellPairs tells this rank's message to all ranks, and returns the messages of all.
+func (c *Comm) tellPairs(ctx context.Context, mine pairCounts) ([]pairCounts, error) {
+	n := c.topology.Size()
+	length := 1 + 2*n
+	r := tasks.Request{Coll: tasks.Allgather, Count: int64(length), Type: tasks.Int64, InPlace: true}
+	borrowed, err := c.store.borrow(use{pairCall, r}, func() (program, error) { return c.countsCall(r) })
 	if err != nil {
 		return nil, err
 	}
-	n := b.topology.Size()
-	length := 1 + 2*n
-	own := x.table[int(b.comm.Rank())*length:][:length]
+	x := borrowed.(*countsCall)
+	own := x.table[int(c.comm.Rank())*length:][:length]
 	clear(own)
 	mine.write(own)
 	if err := x.run.Do(ctx); err != nil {
 		return nil, err
 	}
-	defer s.put(x)
+	defer c.store.giveBack(x)
 	all := make([]pairCounts, n)
 	for rank := range all {
 		all[rank] = readPairs(x.table[rank*length:][:length], n)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sync"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
@@ -28,7 +27,8 @@ type Exchange struct {
 	envelope int    // bytes
 	get      [][]byte
 	long     []*executor.Transfer // of long blocks, sent and received
-	wrong    error                // the first block of another size than expected
+	inStore  place
+	wrong    error // the first block of another size than expected
 }
 
 // Each exchange has a tag of its own among so many, since they may end in any order. The
@@ -108,7 +108,7 @@ func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, gi
 		return nil, err
 	}
 	x.get = get
-	x.tag = c.exchanges.nextTag()
+	x.tag = c.store.nextTag()
 	me := c.Rank()
 	if give != nil && get != nil {
 		x.check(me, len(give[me]))
@@ -161,18 +161,27 @@ func (c *Comm) borrowExchange(coll tasks.Collective, root levels.Rank) (*Exchang
 	if err != nil {
 		return nil, err
 	}
-	if x := c.exchanges.take(r); x != nil {
-		return x, nil
-	}
-	x := &Exchange{c: c, coll: coll, envelope: envelope}
-	n, m := r.Buffers(c.comm.Rank(), c.Size())
-	x.send, x.recv = make([]byte, n), make([]byte, m)
-	d, err := c.choose(r, c.topology, c.registry)
+	x, err := c.store.borrow(use{exchangeCall, r}, func() (program, error) {
+		x := &Exchange{c: c, coll: coll, envelope: envelope}
+		n, m := r.Buffers(c.comm.Rank(), c.Size())
+		x.send, x.recv = make([]byte, n), make([]byte, m)
+		d, err := c.choose(r, c.topology, c.registry)
+		if err != nil {
+			return nil, err
+		}
+		x.col, err = c.prepareBy(&d, r, exchangeCall, x.send, x.recv)
+		return x, err
+	})
 	if err != nil {
 		return nil, err
 	}
-	x.col, err = c.prepareBy(&d, r, exchangeCall, x.send, x.recv)
-	return x, err
+	return x.(*Exchange), nil
+}
+
+func (x *Exchange) place() *place { return &x.inStore }
+
+func (x *Exchange) footprint() int64 {
+	return x.col.run.Footprint() + int64(len(x.send)+len(x.recv))
 }
 
 // clear lets the caller's blocks go, after a good end.
@@ -180,61 +189,6 @@ func (x *Exchange) clear() {
 	x.get, x.pending, x.wrong = nil, nil, nil
 	clear(x.long)
 	x.long = x.long[:0]
-}
-
-// maxSpare bounds the ended exchanges that a communicator keeps for further ones.
-const maxSpare = 64
-
-// spareExchanges keeps ended exchanges for the next one of an equal request. It numbers all.
-type spareExchanges struct {
-	mu     sync.Mutex
-	all    map[tasks.Request][]*Exchange
-	n      int  // in all
-	tags   int  // that were given: the same number on all ranks
-	closed bool // it keeps none anymore
-}
-
-// nextTag returns the next exchange's tag.
-func (s *spareExchanges) nextTag() int32 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.tags++
-	return int32(lastTag + 1 + s.tags%exchangeTags)
-}
-
-// take takes one out, nil if there is none.
-func (s *spareExchanges) take(r tasks.Request) *Exchange {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	list := s.all[r]
-	if len(list) == 0 {
-		return nil
-	}
-	s.all[r] = list[:len(list)-1]
-	s.n--
-	return list[len(list)-1]
-}
-
-// put puts one in unless the communicator is closed, and forgets all others first if there are too many.
-func (s *spareExchanges) put(x *Exchange) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return
-	}
-	if s.all == nil || s.n >= maxSpare {
-		s.all, s.n = map[tasks.Request][]*Exchange{}, 0
-	}
-	r := x.col.request
-	s.all[r] = append(s.all[r], x)
-	s.n++
-}
-
-// close drops all, and keeps none from now on.
-func (s *spareExchanges) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.all, s.n, s.closed = nil, 0, true
 }
 
 // outgoing is the envelope to a rank.
@@ -314,7 +268,7 @@ func (x *Exchange) end(ctx context.Context, err error) error {
 		return fmt.Errorf("exchange as a %v: %w", x.coll, err)
 	}
 	x.clear()
-	x.c.exchanges.put(x)
+	x.c.store.giveBack(x)
 	return nil
 }
 

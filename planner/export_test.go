@@ -75,12 +75,12 @@ func FindKept(t *levels.Topology) (file string, found bool) {
 const Hastily = choose.Hastily
 
 // Kept is how many one-shot calls are kept.
-func (c *Comm) Kept() int { return len(c.oneShots.cache.calls) }
+func (c *Comm) Kept() int { return c.store.kept.n }
 
 // Keeps reports whether a one-shot call of so many bytes is kept.
 func (c *Comm) Keeps(bytes int64) bool {
-	for r := range c.oneShots.cache.calls {
-		if r.Bytes() == bytes {
+	for u := range c.store.kept.programs {
+		if u.request.Bytes() == bytes {
 			return true
 		}
 	}

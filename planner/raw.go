@@ -29,8 +29,8 @@ func (c *Comm) Prepare(r tasks.Request, send, recv []byte) (*Collective, error) 
 // call of an equal request: from the second on it allocates nothing.
 func (c *Comm) PrepareNow(ctx context.Context, r tasks.Request, send, recv []byte) error {
 	if c.checkCall(ctx) == nil { // else the calls below return an error
-		if col := c.oneShots.recall(r, send, recv); col != nil {
-			return c.oneShots.run(ctx, col, send, recv)
+		if col := c.store.recall(r, send, recv); col != nil {
+			return c.store.run(ctx, col, send, recv)
 		}
 	}
 	canonical, err := c.checkRaw(r, send, recv)
@@ -40,7 +40,7 @@ func (c *Comm) PrepareNow(ctx context.Context, r tasks.Request, send, recv []byt
 	if err := c.runNow(ctx, canonical, send, recv); err != nil {
 		return err
 	}
-	c.oneShots.note(r, canonical, send, recv)
+	c.store.note(r, canonical, send, recv)
 	return nil
 }
 
@@ -83,7 +83,7 @@ func (c *Comm) Ready(r tasks.Request) error {
 	if err != nil {
 		return err
 	}
-	return c.oneShots.ready(r, c.oneShot)
+	return c.store.ready(use{userCall, r}, func() (program, error) { return c.oneShot(r) })
 }
 
 // ExplainRequest is [Collective.Explain] of a request, without buffers.

@@ -32,7 +32,7 @@ func (c *Comm) Set(ctx context.Context, name string, to int64) error {
 		return fmt.Errorf("set: %w", err)
 	}
 	c.memo.forget()
-	c.oneShots.forgetAll()
+	c.store.forgetAll()
 	return nil
 }
 

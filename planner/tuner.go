@@ -52,7 +52,7 @@ type frame struct {
 	origin string
 	value  int64
 	memo   *memo // nil: it is not in use
-	cache  cache
+	kept   kept
 	known  map[tasks.Request]*choose.Decision
 	of     []Collective // of [Tuning.Of]: their decisions and programs
 }
@@ -232,7 +232,7 @@ func (t *Tuner) try(ctx context.Context, i int, call func(context.Context) error
 // prepare makes a candidate's frame, with the collectives compiled anew.
 func (t *Tuner) prepare(i, old int) error {
 	f := t.frames[i]
-	f.memo, f.cache, f.known = &memo{}, newCache(), nil
+	f.memo, f.kept, f.known = &memo{}, newKept(), nil
 	f.of = make([]Collective, len(t.of))
 	t.swap(f, t.frames[old])
 	defer t.swap(t.frames[old], f)
@@ -279,7 +279,7 @@ func (t *Tuner) swap(now, was *frame) {
 	c.trials.mu.Lock()
 	was.known, c.trials.known = c.trials.known, now.known
 	c.trials.mu.Unlock()
-	c.oneShots.swap(&now.cache, &was.cache, func() {
+	c.store.swap(&now.kept, &was.kept, func() {
 		c.forced, c.origin = now.forced, now.origin
 		was.memo, c.memo = c.memo, now.memo
 	})
@@ -287,7 +287,7 @@ func (t *Tuner) swap(now, was *frame) {
 
 // drop forgets decisions and compiled calls.
 func (f *frame) drop() {
-	f.memo, f.cache, f.known, f.of = nil, cache{}, nil, nil
+	f.memo, f.kept, f.known, f.of = nil, kept{}, nil, nil
 }
 
 // Freeze ends trials, on all ranks, at the next one; the present candidate stays. One rank is enough.

@@ -19,7 +19,7 @@ func AllreduceValue[T any](ctx context.Context, c *Comm, v T, op tasks.Op) (T, e
 	if _, err := elementOf[T](tasks.Allreduce); err != nil {
 		return zero, fmt.Errorf("%v: %w", tasks.Allreduce, err)
 	}
-	room := c.oneShots.scalar.Swap(nil)
+	room := c.scalar.Swap(nil)
 	if room == nil {
 		room = &scalar{}
 	}
@@ -29,6 +29,6 @@ func AllreduceValue[T any](ctx context.Context, c *Comm, v T, op tasks.Op) (T, e
 		return zero, err // the room may still be in use
 	}
 	v = one[0]
-	c.oneShots.scalar.Store(room)
+	c.scalar.Store(room)
 	return v, nil
 }
