@@ -14,8 +14,6 @@ type Config struct {
 	Size int    // of the broken communicator
 	Rank int    // this one's
 	ID   uint64 // drawn by this rank; its decisions have it
-
-	bug bug // none, except in tests
 }
 
 // Machine is one rank's part in one decision. Its methods must not be called concurrently;
@@ -116,12 +114,6 @@ func (m *Machine) Waits(voter int) (Message, bool) {
 
 // Quorate reports whether the ranks not lost here may decide without the others.
 func (m *Machine) Quorate() bool {
-	switch {
-	case m.config.bug == anyHalf && 2*m.living().Count() >= m.config.Size:
-		return true
-	case m.config.bug == shrunkQuorum:
-		return 2*m.living().Count() > m.config.Size-m.lost.Count()
-	}
 	return Quorum(m.config.Size, m.living(), m.proven)
 }
 
@@ -149,10 +141,8 @@ func (m *Machine) Hear(msg Message) []Message {
 // take takes a message from a living rank.
 func (m *Machine) take(msg Message) {
 	news := m.lost.Without(msg.Lost)
-	if m.config.bug != ownLost || msg.Kind != Vote {
-		m.addLost(msg.Lost, false)
-		m.addLost(msg.Proven, true)
-	}
+	m.addLost(msg.Lost, false)
+	m.addLost(msg.Proven, true)
 	switch msg.Kind {
 	case Start:
 		if msg.Missing != nil && msg.From == m.votedFor {
@@ -162,8 +152,8 @@ func (m *Machine) take(msg Message) {
 		m.tally.add(msg, m.config)
 	case Propose:
 		switch d := msg.Value; {
-		case msg.Ballot.less(m.promised) && m.config.bug != acceptAll:
-		case d.Members.Without(news).Count() < d.Members.Count() && m.config.bug != acceptAll:
+		case msg.Ballot.less(m.promised):
+		case d.Members.Without(news).Count() < d.Members.Count():
 			m.votedFor = -1 // the root will propose again: it doesn't know all lost ranks yet
 		default:
 			m.promised, m.accepted, m.value = msg.Ballot, msg.Ballot, msg.Value
@@ -180,9 +170,6 @@ func (m *Machine) take(msg Message) {
 func (t *tally) add(msg Message, c Config) {
 	if t.voters == nil {
 		t.calls, t.ok = [2]uint32{msg.Calls, msg.Calls}, true
-	}
-	if c.bug == loseVoter && t.voters.Count() > 1 {
-		t.voters = nil
 	}
 	t.voters = t.voters.With(msg.From)
 	if int32(msg.Calls-t.calls[0]) < 0 { // numbers of calls begin anew after 1 << 32
@@ -210,9 +197,7 @@ func (m *Machine) hearDecision(msg Message) {
 		}
 	default:
 		m.decided = d
-		if m.config.bug != noFlood {
-			m.passOn(msg.From)
-		}
+		m.passOn(msg.From)
 	}
 }
 
@@ -241,9 +226,7 @@ func (m *Machine) tellDecision(but int) {
 
 // answer tells a rank the decision.
 func (m *Machine) answer(to int) {
-	if m.config.bug != forgetDecision {
-		m.send(Message{Kind: Decide, To: to, Value: m.decided})
-	}
+	m.send(Message{Kind: Decide, To: to, Value: m.decided})
 }
 
 // settle acts on the knowledge of this rank.
@@ -251,7 +234,7 @@ func (m *Machine) settle() {
 	root := m.root()
 	switch {
 	case m.decided != nil:
-		if root != m.votedFor && m.config.bug != noFlood {
+		if root != m.votedFor {
 			m.passOn(-1)
 		}
 	case !m.began:
@@ -276,11 +259,7 @@ func (m *Machine) vote(root int) {
 
 // ownVote returns this rank's vote for a root.
 func (m *Machine) ownVote(root int) Message {
-	v := Message{Kind: Vote, To: root, Calls: m.calls, OK: m.ok}
-	if m.config.bug != dropAccepted {
-		v.Ballot, v.Value = m.accepted, m.value
-	}
-	return v
+	return Message{Kind: Vote, To: root, Calls: m.calls, OK: m.ok, Ballot: m.accepted, Value: m.value}
 }
 
 // lead tells the others of this rank as the root, and the lost ranks of their loss.
@@ -317,10 +296,8 @@ func (m *Machine) propose() {
 		if d == nil {
 			d = &Decision{ID: m.config.ID, Members: living, Lost: m.lost, Proven: m.proven, Calls: m.tally.calls, OK: m.tally.ok}
 		}
-		if m.count == 0 || m.config.bug != sameBallot {
-			m.count++
-			m.accepters = nil
-		}
+		m.count++
+		m.accepters = nil
 		m.proposal, m.proposed, m.accepters = d, m.lost, m.accepters.With(me)
 		m.promised, m.accepted, m.value = m.ballot(), m.ballot(), d
 		for _, r := range living.Ranks() {
@@ -329,7 +306,7 @@ func (m *Machine) propose() {
 			}
 		}
 	}
-	if m.accepters.Includes(living) || m.config.bug == decideEarly {
+	if m.accepters.Includes(living) {
 		m.decided = m.proposal
 		m.tellDecision(me)
 	}
