@@ -70,7 +70,7 @@ func (c *control) askStraight(left map[levels.Rank]bool, n note) {
 		if count++; count > mostStraight {
 			return
 		}
-		c.runApart(func() { _ = c.deliverErrand(errand{r, stateQuestionControl, b}) }) // a rank out of reach is silent
+		c.runApart(func() { _ = c.deliverDirect(directNote{r, stateQuestionControl, b}) }) // a rank out of reach is silent
 	}
 }
 
@@ -103,7 +103,7 @@ func (c *control) answerState(from levels.Rank, n note) {
 		s.Near = c.world.lookNear(c.me)
 		answer := note{Question: n.Question, Is: &s}
 		if n.Straight {
-			_ = c.deliverErrand(errand{from, stateAnswerControl, answer.bytes()}) // a rank out of reach asks in vain
+			_ = c.deliverDirect(directNote{from, stateAnswerControl, answer.bytes()}) // a rank out of reach asks in vain
 			return
 		}
 		c.retry(func() error { return c.send(from, stateAnswerControl, answer) })

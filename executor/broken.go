@@ -142,7 +142,7 @@ func (e *Endpoint) endBroken(comm CommID) {
 		return
 	}
 	e.puts.forget(wire.Scope{Comm: c.id})
-	e.link.Forget(wire.Scope{Comm: c.id}, e.ears())
+	e.link.Forget(wire.Scope{Comm: c.id}, e.sink())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
 			r.finishCall(c.broken)

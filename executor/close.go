@@ -77,7 +77,7 @@ func (c *control) close() error {
 	if c.world.stop != nil {
 		c.world.stop(ctx)
 	}
-	c.deliverErrands(ctx)
+	c.awaitDirect(ctx)
 	c.endNotes()
 	return c.job.Close(ctx)
 }

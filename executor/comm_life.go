@@ -205,7 +205,7 @@ func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 			others = true
 		}
 	}
-	e.link.Flush(e.ears())
+	e.link.Flush(e.sink())
 	return told, others
 }
 

@@ -33,13 +33,13 @@ type control struct {
 	states       map[uint32]chan flight.State // for the answers with ranks' states, by number of the question
 	lastQuestion uint32                       // number of the last question
 	pastCalls    map[levels.Rank]*pastCalls   // of departed ranks
-	errands      map[levels.Rank][]errand     // by rank out of reach of the job's control plane; present: a goroutine carries them
+	direct       map[levels.Rank][]directNote // by rank out of reach of the job's control plane; present: a goroutine sends them
 	lastWords    map[levels.Rank]error        // of ranks about to die
 	losses       map[levels.Rank]error        // of ranks lost by the control plane
-	letters      map[levels.Rank]*postbag     // for ranks with only a connection of their own, see sendLetter
+	ballots      map[levels.Rank]*ballotQueue // for ranks with only a connection of their own, see sendDirect
 	background   sync.WaitGroup
-	errandsDone  chan struct{} // closed after the last errand; nil: none is being carried
-	carriers     chan struct{} // has one for each errand on its way, at most mostCarriers
+	directDone   chan struct{} // closed after the last direct note; nil: none is being sent
+	carriers     chan struct{} // has one for each direct note on its way, at most mostCarriers
 }
 
 // note is the payload of all control messages.
@@ -108,8 +108,8 @@ func newControl(w *World, job ControlPlane, me levels.Rank) *control {
 	return &control{
 		world: w, job: job, me: me,
 		questions: map[uint32]*question{}, states: map[uint32]chan flight.State{}, pastCalls: map[levels.Rank]*pastCalls{},
-		lastWords: map[levels.Rank]error{}, losses: map[levels.Rank]error{}, letters: map[levels.Rank]*postbag{},
-		errands: map[levels.Rank][]errand{}, carriers: make(chan struct{}, mostCarriers),
+		lastWords: map[levels.Rank]error{}, losses: map[levels.Rank]error{}, ballots: map[levels.Rank]*ballotQueue{},
+		direct: map[levels.Rank][]directNote{}, carriers: make(chan struct{}, mostCarriers),
 	}
 }
 
@@ -225,7 +225,7 @@ func (c *control) broadcast(kind uint8, n note) {
 	c.retry(func() error { return c.job.Broadcast(kind, b) })
 	for _, r := range c.job.CutOff() {
 		if len(n.To) == 0 || n.To.has(int32(r)) {
-			c.addErrand(errand{r, kind, b})
+			c.queueDirect(directNote{r, kind, b})
 		}
 	}
 }
@@ -234,7 +234,7 @@ func (c *control) broadcast(kind uint8, n note) {
 func (c *control) send(to levels.Rank, kind uint8, n note) error {
 	b := n.bytes()
 	if slices.Contains(c.job.CutOff(), to) {
-		c.addErrand(errand{to, kind, b})
+		c.queueDirect(directNote{to, kind, b})
 		return nil
 	}
 	return c.job.Send(to, kind, b)
@@ -369,10 +369,10 @@ func (c *control) inquire(q inquiry) {
 	_ = c.send(q.to, inquireControl, note{Comm: q.comm, Seq: q.seq, Digest: q.digest, Call: q.call})
 }
 
-// errand is a note for a rank out of the control tree's reach, because a rank in between has left.
+// directNote is a note for a rank out of the control tree's reach, because a rank in between has left.
 // It goes over a connection with purpose NotePurpose: for each note its length plus 1 in 4 bytes,
 // big-endian, its kind in one byte, and the note.
-type errand struct {
+type directNote struct {
 	to   levels.Rank
 	kind uint8
 	note []byte
@@ -381,63 +381,63 @@ type errand struct {
 // NotePurpose is the purpose of a connection for notes.
 const NotePurpose uint8 = 3
 
-// errandTime bounds carrying an errand, and reading one.
-const errandTime = 2 * time.Second
+// directTime bounds sending a direct note, and reading one.
+const directTime = 2 * time.Second
 
-// maxErrand bounds the length of an errand, bytes.
-const maxErrand = 1 << 20
+// maxDirect bounds the length of a direct note, bytes.
+const maxDirect = 1 << 20
 
-// mostCarriers bounds the errands on their way at one time.
+// mostCarriers bounds the direct notes on their way at one time.
 const mostCarriers = 16
 
-// addErrand queues an errand behind those before it to its rank. A silent host delays the errands to
+// queueDirect queues a note behind those before it to its rank. A silent host delays the notes to
 // it, not those to others.
-func (c *control) addErrand(e errand) {
+func (c *control) queueDirect(e directNote) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before, carried := c.errands[e.to]
-	c.errands[e.to] = append(before, e)
+	before, carried := c.direct[e.to]
+	c.direct[e.to] = append(before, e)
 	if carried {
 		return
 	}
-	if c.errandsDone == nil {
-		c.errandsDone = make(chan struct{})
+	if c.directDone == nil {
+		c.directDone = make(chan struct{})
 	}
-	go c.carryErrands(e.to) // deliverErrands waits for it
+	go c.sendDirectNotes(e.to) // awaitDirect waits for it
 }
 
-// carryErrands carries the errands to one rank until there are none.
-func (c *control) carryErrands(to levels.Rank) {
+// sendDirectNotes sends the notes to one rank until there are none.
+func (c *control) sendDirectNotes(to levels.Rank) {
 	for more := true; more; {
-		c.carriers <- struct{}{} // before the next errand is taken: the job may be left meanwhile
-		var e errand
-		if e, more = c.nextErrand(to); more {
-			_ = c.deliverErrand(e) // a rank out of reach has left, or is lost
+		c.carriers <- struct{}{} // before the next note is taken: the job may be left meanwhile
+		var e directNote
+		if e, more = c.nextDirect(to); more {
+			_ = c.deliverDirect(e) // a rank out of reach has left, or is lost
 		}
 		<-c.carriers
 	}
 }
 
-// nextErrand takes the next errand to a rank. Without one, or once the job is being left, its
-// carrier ends.
-func (c *control) nextErrand(to levels.Rank) (e errand, more bool) {
+// nextDirect takes the next note to a rank. Without one, or once the job is being left, its
+// sender ends.
+func (c *control) nextDirect(to levels.Rank) (e directNote, more bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	waiting := c.errands[to]
+	waiting := c.direct[to]
 	if len(waiting) > 0 && !c.ended.Load() {
-		c.errands[to] = waiting[1:]
+		c.direct[to] = waiting[1:]
 		return waiting[0], true
 	}
-	delete(c.errands, to)
-	if len(c.errands) == 0 {
-		close(c.errandsDone)
-		c.errandsDone = nil
+	delete(c.direct, to)
+	if len(c.direct) == 0 {
+		close(c.directDone)
+		c.directDone = nil
 	}
 	return e, false
 }
 
-// deliverErrand takes an errand to its rank.
-func (c *control) deliverErrand(e errand) error {
+// deliverDirect sends a note to its rank.
+func (c *control) deliverDirect(e directNote) error {
 	conn, err := c.deliverBy(c.job.Dial, e)
 	if err == nil {
 		conn.Close()
@@ -445,24 +445,24 @@ func (c *control) deliverErrand(e errand) error {
 	return err
 }
 
-// deliverBy is deliverErrand with a way to connect. It leaves the connection open for more.
-func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e errand) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), errandTime)
+// deliverBy is deliverDirect with a way to connect. It leaves the connection open for more.
+func (c *control) deliverBy(dial func(ctx context.Context, to levels.Rank, purpose uint8) (net.Conn, error), e directNote) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), directTime)
 	defer cancel()
 	conn, err := dial(ctx, e.to, NotePurpose)
 	if err != nil {
 		return nil, err
 	}
-	if err := writeErrand(conn, e); err != nil {
+	if err := writeDirect(conn, e); err != nil {
 		conn.Close()
 		return nil, err
 	}
 	return conn, nil
 }
 
-// writeErrand writes a note to a connection.
-func writeErrand(conn net.Conn, e errand) error {
-	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
+// writeDirect writes a note to a connection.
+func writeDirect(conn net.Conn, e directNote) error {
+	if err := conn.SetDeadline(time.Now().Add(directTime)); err != nil {
 		return err
 	}
 	b := binary.BigEndian.AppendUint32(nil, uint32(1+len(e.note)))
@@ -470,10 +470,10 @@ func writeErrand(conn net.Conn, e errand) error {
 	return err
 }
 
-// deliverErrands waits until all errands are carried, or ctx ends.
-func (c *control) deliverErrands(ctx context.Context) {
+// awaitDirect waits until all notes are sent, or ctx ends.
+func (c *control) awaitDirect(ctx context.Context) {
 	c.mu.Lock()
-	carried := c.errandsDone
+	carried := c.directDone
 	c.mu.Unlock()
 	if carried == nil {
 		return
@@ -486,7 +486,7 @@ func (c *control) deliverErrands(ctx context.Context) {
 	}
 }
 
-// endNotes stops carrying and reading notes.
+// endNotes stops sending and reading notes.
 func (c *control) endNotes() {
 	c.mu.Lock()
 	c.ended.Store(true)

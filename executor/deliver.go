@@ -11,20 +11,20 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-func (s *ears) Deliver(from levels.Rank, m *wire.Message, payload []byte) {
+func (s *sink) Deliver(from levels.Rank, m *wire.Message, payload []byte) {
 	(*Endpoint)(s).deliverMessage(from, m, payload)
 }
 
-func (s *ears) Place(from levels.Rank, m *wire.Message) []byte {
+func (s *sink) Place(from levels.Rank, m *wire.Message) []byte {
 	return (*Endpoint)(s).findPlace(from, m)
 }
 
-func (s *ears) Sent(token int32) { s.puts.end(token) }
+func (s *sink) Sent(token int32) { s.puts.end(token) }
 
 // Fail takes an error of the link to a peer. After a violation of the protocol it breaks all
 // communicators of the peer and renews the link, because the control plane knows no better. After
 // any other error the peer is suspect: the control plane may know more.
-func (s *ears) Fail(peer levels.Rank, err error) {
+func (s *sink) Fail(peer levels.Rank, err error) {
 	e := (*Endpoint)(s)
 	number, ok := e.linkNumber(peer)
 	if errors.Is(err, ErrProtocol) {
@@ -171,7 +171,7 @@ func (t *traffic) sendPresence(peer levels.Rank, comm CommID, seq, digest uint32
 // makeProgress polls the link and executes ready steps. It reports whether there was anything to
 // do.
 func (e *Endpoint) makeProgress() bool {
-	did := e.link.Poll(e.ears())
+	did := e.link.Poll(e.sink())
 	for i := 0; i < len(e.runs); {
 		r := e.runs[i]
 		if (len(r.ready) > 0 || r.stepsLeft == 0 && !r.parked) && !r.isStopped() {

@@ -81,14 +81,14 @@
 //	slotring loans waiters stepend            slots of calls, and the ends of calls and steps
 //	finish departure broken failing           ends of calls, departures, breaks, and the news of them
 //	found mismatch                            calls that differ between ranks
-//	unlock                                    duties carried out without the lock
+//	unlock                                    work deferred until the lock is free
 //	read operation send step                  the steps of a pass
 //	transfer anysource deliver                arriving messages
 //	waiting stall late                        awaited ranks, stalls and deadlines
 //	dying suspects renew                      last words, suspicions, and links made anew
 //	state stacks asking verdict dump          the states of ranks, and reports of them
 //	quit_unix quit_other                      the signal for a report
-//	ballots lost letters postbag              agreements after a death
+//	ballots lost ballotqueue directballots    agreements after a death
 //	seal settle shrink                        the end of calls after a death, and successors
 //	wait progress bind start                  a call
 //	comm_life hear                            communicators begin and end

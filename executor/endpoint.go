@@ -37,9 +37,9 @@ type Endpoint struct {
 	tickets   uint32                   // receives posted
 	operator  *operator                // runs callers' operations; nil until the first
 	traffic
-	duties
+	deferredWork
 	losses
-	wheel
+	driverState
 	accounts
 }
 
@@ -52,8 +52,8 @@ type runQueue []*Run
 // bounces are the transit memory for the first and second operand of a reduction; nil until needed.
 type bounces [2][]byte
 
-// duties are found under the engine's lock and carried out without it, by the driver.
-type duties struct {
+// deferredWork are found under the engine's lock and carried out without it, by the driver.
+type deferredWork struct {
 	failing []failure
 	asking  []inquiry
 }
@@ -68,8 +68,8 @@ type losses struct {
 	suspects []suspect      // the oldest first
 }
 
-// wheel is the state of driving and waiting: one goroutine drives, the others wait.
-type wheel struct {
+// driverState is the state of driving and waiting: one goroutine drives, the others wait.
+type driverState struct {
 	driving       bool           // somebody drives
 	stopped       bool           // the world closes: nobody drives any more
 	caller        atomic.Uint64  // the number of its program's goroutine; 0: unknown; read without the lock
@@ -95,7 +95,7 @@ type accounts struct {
 
 // inBackground calls f on a goroutine of its own, awaited by [World.Close]; not at all if the world
 // is being closed. The lock is held, but not by f.
-func (w *wheel) inBackground(f func()) {
+func (w *driverState) inBackground(f func()) {
 	if !w.stopped {
 		w.background.Go(f)
 	}
@@ -207,10 +207,10 @@ func (e *Endpoint) IsReadable() bool {
 	return e.memory.Readable(nil)
 }
 
-// ears is the link's view of the engine.
-type ears Endpoint
+// sink is the link's view of the engine.
+type sink Endpoint
 
-var _ wire.Sink = (*ears)(nil)
+var _ wire.Sink = (*sink)(nil)
 
-// ears returns the link's view of the engine.
-func (e *Endpoint) ears() *ears { return (*ears)(e) }
+// sink returns the link's view of the engine.
+func (e *Endpoint) sink() *sink { return (*sink)(e) }

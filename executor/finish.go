@@ -28,7 +28,7 @@ func (c *Comm) endBeyondLimit() {
 	beyond := wire.Scope{Comm: c.id, Seq: c.limit.seq, Later: true}
 	e.memory.Leave(c.id)
 	e.puts.forget(beyond)
-	e.link.Forget(beyond, e.ears())
+	e.link.Forget(beyond, e.sink())
 	last.finishCall(c.limit.err) // and so the next
 	e.sleeper.Wake()
 }

@@ -135,7 +135,7 @@ func (c *control) hearLost(rank levels.Rank, err error) {
 // well. The lock is held.
 func (e *Endpoint) drainLink() {
 	for range lastPolls {
-		if e.stopped || !e.link.Poll(e.ears()) {
+		if e.stopped || !e.link.Poll(e.sink()) {
 			return
 		}
 	}
@@ -160,7 +160,7 @@ func (c *control) takeNotes(from levels.Rank, conn net.Conn) {
 
 // takeNote takes one note. The error is io.EOF if there are no more.
 func (c *control) takeNote(from levels.Rank, conn net.Conn) error {
-	if err := conn.SetDeadline(time.Now().Add(errandTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(directTime)); err != nil {
 		return err
 	}
 	var head [5]byte
@@ -170,8 +170,8 @@ func (c *control) takeNote(from levels.Rank, conn net.Conn) error {
 		return fmt.Errorf("a note from rank %d: %w", from, err)
 	}
 	n := binary.BigEndian.Uint32(head[:])
-	if n < 1 || n > maxErrand {
-		return fmt.Errorf("%w: a note of %d bytes from rank %d; allowed are 1 to %d", ErrProtocol, n, from, maxErrand)
+	if n < 1 || n > maxDirect {
+		return fmt.Errorf("%w: a note of %d bytes from rank %d; allowed are 1 to %d", ErrProtocol, n, from, maxDirect)
 	}
 	note := make([]byte, n-1)
 	if _, err := io.ReadFull(conn, note); err != nil {

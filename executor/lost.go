@@ -51,7 +51,7 @@ func (e *Endpoint) whoIsLost(t ballot.Topic) (lost, ended []levels.Rank) {
 
 // fence ends everything between this rank and the ranks only suspected, or those gone on without
 // it.
-func (e *Endpoint) fence(m *ballot.Matter) {
+func (e *Endpoint) fence(m *ballot.Agreement) {
 	d := m.Decision()
 	if m.Topic.Round != 0 {
 		return

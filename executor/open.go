@@ -82,5 +82,5 @@ func (w *World) Abandon() { w.eachLocal((*Endpoint).stopDriving) }
 func (e *Endpoint) Hold(f func(s wire.Sink)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	f(e.ears())
+	f(e.sink())
 }

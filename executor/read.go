@@ -141,7 +141,7 @@ func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte
 			r.keepPace(n, time.Since(began))
 		}
 		if off += n; off < total {
-			e.link.Poll(e.ears())
+			e.link.Poll(e.sink())
 			if e.pause(); r.isStopped() {
 				return
 			}

@@ -110,7 +110,7 @@ func (e *Endpoint) RenewLink(peer levels.Rank, number uint32, cause error) {
 // beginAnew makes the link to a rank a new one. All communicators shared with the rank are broken.
 // The lock is held.
 func (e *Endpoint) beginAnew(peer levels.Rank, number uint32) {
-	e.link.(wire.Renewer).Renew(peer, number, e.ears())
+	e.link.(wire.Renewer).Renew(peer, number, e.sink())
 	p := &e.peers[peer]
 	p.Pair.Renew(e.comms.sumCharged(peer, &e.store))
 	p.outTicket, p.inTicket, p.landing = 0, 0, landing{}

@@ -56,7 +56,7 @@ func (r *Run) settle(ctx context.Context, err error) error {
 
 // decide waits for the agreement about a broken communicator. After the end of ctx it waits for
 // more.
-func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, error) {
+func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Agreement, error) {
 	e := c.e
 	e.mu.Lock()
 	m := e.voter.Open(ballot.Topic{Comm: c.id}, c.ranks)
@@ -87,7 +87,7 @@ func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Matter, 
 
 // await waits until an agreement is decided. It calls look now and then; an error of look ends the
 // wait.
-func (e *Endpoint) await(ctx context.Context, m *ballot.Matter, look func(now time.Time) error) error {
+func (e *Endpoint) await(ctx context.Context, m *ballot.Agreement, look func(now time.Time) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

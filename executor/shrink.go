@@ -68,7 +68,7 @@ func (c *Comm) giveUp() error {
 }
 
 // succeed makes this rank's end of the new communicator, once.
-func (c *Comm) succeed(m *ballot.Matter) (*Shrunk, error) {
+func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 	e, d := c.e, m.Take()
 	if !d.Members.Has(int(c.me)) {
 		return nil, fmt.Errorf("%d of %d ranks: %w", d.Members.Count(), c.Size(), ErrExcluded)
@@ -159,7 +159,7 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 
 // awaitWords waits for the words of all members. It reports a stall as a call does, and has a
 // call's time.
-func (c *Comm) awaitWords(ctx context.Context, m *ballot.Matter) error {
+func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 	e, config := c.e, &c.e.world.config
 	if config.CallTimeout > 0 {
 		limited, cancel := e.world.limitCall(ctx)

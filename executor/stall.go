@@ -62,7 +62,7 @@ func (e *Endpoint) blameSuspects(now time.Time) {
 func (e *Endpoint) Adopt() { e.caller.Store(goroutineID()) }
 
 // noteCaller notes the driving goroutine as the one of the rank's program.
-func (w *wheel) noteCaller() {
+func (w *driverState) noteCaller() {
 	if !w.backDrives {
 		w.caller.Store(goroutineID())
 	}

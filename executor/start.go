@@ -35,7 +35,7 @@ func (r *Run) Do(ctx context.Context) error {
 		return err
 	}
 	e := r.comm.e
-	if through && !e.link.Flush(e.ears()) {
+	if through && !e.link.Flush(e.sink()) {
 		e.unlock() // nobody waits, and nothing is left to be done
 		return nil
 	}
@@ -130,7 +130,7 @@ func (r *Run) scaleInput() error {
 func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	c, e := r.comm, r.comm.e
 	if waits && r.straight != nil && c.seq%strayCalls == 0 && !e.driving {
-		r.straight.node.PollNode(e.ears())
+		r.straight.node.PollNode(e.sink())
 	}
 	r.seq = c.seq
 	c.seq++
@@ -177,9 +177,9 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 		r.begun = r.stamps
 	}
 	if r.stepsLeft > 0 && !r.finished && !e.driving {
-		e.takeWheel(ctx, &r.ending)
+		e.beginDriving(ctx, &r.ending)
 		r.firstSteps()
-		e.dropWheel()
+		e.endDriving()
 	}
 	return false
 }
@@ -200,7 +200,7 @@ func (r *Run) firstSteps() {
 		if p := recover(); p != nil {
 			endProcess(p)
 		}
-		if e.dropWheelIfExited(&returned) { // in a start, which doesn't return either
+		if e.endDrivingIfExited(&returned) { // in a start, which doesn't return either
 			r.comm.isStarting = false
 			e.handOver()
 			e.mu.Unlock()

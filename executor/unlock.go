@@ -62,18 +62,18 @@ func (w *World) failAll(list []failure, find callFinder) {
 	}
 }
 
-// unlock also carries out the duties: nobody may drive after this.
+// unlock also carries out the deferred work: nobody may drive after this.
 func (e *Endpoint) unlock() {
-	errands := len(e.failing)+len(e.asking) > 0
+	deferred := len(e.failing)+len(e.asking) > 0
 	e.mu.Unlock()
-	if errands {
+	if deferred {
 		e.carryOut()
 	}
 }
 
 // dispatch flushes the link and wakes the driver after a start.
 func (e *Endpoint) dispatch() {
-	e.link.Flush(e.ears())
+	e.link.Flush(e.sink())
 	if e.driving {
 		e.sleeper.Wake()
 	}
@@ -82,9 +82,9 @@ func (e *Endpoint) dispatch() {
 // releaseApart is release on the goroutine of control messages.
 func (e *Endpoint) releaseApart() {
 	e.dispatch()
-	errands := len(e.failing)+len(e.asking) > 0
+	deferred := len(e.failing)+len(e.asking) > 0
 	e.mu.Unlock()
-	if errands {
+	if deferred {
 		e.world.runApart(e.carryOut)
 	}
 }

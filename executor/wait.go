@@ -47,9 +47,9 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 			e.awaitDriver(ctx, n)
 			continue
 		}
-		e.takeWheel(ctx, n)
+		e.beginDriving(ctx, n)
 		e.drive(n)
-		e.dropWheel()
+		e.endDriving()
 	}
 	n.wakeWaiter()
 	e.handOver()
@@ -58,13 +58,13 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 	return err
 }
 
-// takeWheel makes this goroutine the driver, for n; nil: in the background.
-func (w *wheel) takeWheel(ctx context.Context, n *ending) {
+// beginDriving makes this goroutine the driver, for n; nil: in the background.
+func (w *driverState) beginDriving(ctx context.Context, n *ending) {
 	w.driving, w.driver = true, driver{ctx, n}
 }
 
-// dropWheel ends driving. The lock is held.
-func (w *wheel) dropWheel() {
+// endDriving ends driving. The lock is held.
+func (w *driverState) endDriving() {
 	if w.driving, w.backDrives = false, false; w.stopped {
 		w.undriven.Broadcast()
 	}
@@ -152,10 +152,10 @@ func (e *Endpoint) driveInBackground() {
 		e.handOver()
 	}()
 	if !e.driving {
-		e.takeWheel(context.Background(), nil)
+		e.beginDriving(context.Background(), nil)
 		e.backDrives = true
 		e.drive(nil)
-		e.dropWheel()
+		e.endDriving()
 	}
 }
 
@@ -170,7 +170,7 @@ func (e *Endpoint) shouldStop(n *ending) bool {
 
 // isIdle reports whether nothing is on its way, not even bytes left in a full link.
 func (e *Endpoint) isIdle() bool {
-	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.ears())
+	return len(e.runs)+e.transfers == 0 && !e.link.Flush(e.sink())
 }
 
 // mostInVain is the number of vain spins in a row after which the background driver sleeps at once:
@@ -185,7 +185,7 @@ func (e *Endpoint) drive(n *ending) {
 		if p := recover(); p != nil {
 			endProcess(p)
 		}
-		if e.dropWheelIfExited(&returned) && n != nil {
+		if e.endDrivingIfExited(&returned) && n != nil {
 			e.handOver()
 			e.mu.Unlock()
 		}
@@ -232,14 +232,14 @@ func (e *Endpoint) drive(n *ending) {
 	returned = true
 }
 
-// dropWheelIfExited is deferred by drivers; returned is set before the driver returns. If a hook
-// has ended the goroutine instead, it lets go of the wheel, for another one to take. It reports
+// endDrivingIfExited is deferred by drivers; returned is set before the driver returns. If a hook
+// has ended the goroutine instead, it stops driving, so that another one can. It reports
 // whether it did; the lock is held.
-func (e *Endpoint) dropWheelIfExited(returned *bool) (ended bool) {
+func (e *Endpoint) endDrivingIfExited(returned *bool) (ended bool) {
 	if *returned {
 		return false
 	}
-	e.dropWheel()
+	e.endDriving()
 	for _, c := range e.comms {
 		if c.local != nil {
 			c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
@@ -258,7 +258,7 @@ const (
 // tickIdle reads the clock in a wait, after so many yields; the first of them begins the wait.
 // Times measured in some waits only count for all. It returns the time of the yields since the last
 // reading, 0 if unknown.
-func (w *wheel) tickIdle(ring *flight.Ring, idle int) (took time.Duration) {
+func (w *driverState) tickIdle(ring *flight.Ring, idle int) (took time.Duration) {
 	switch {
 	case idle == 1:
 		if w.waitCount++; w.waitCount%sampleEvery == 0 {
@@ -274,7 +274,7 @@ func (w *wheel) tickIdle(ring *flight.Ring, idle int) (took time.Duration) {
 }
 
 // endIdle ends a wait of so many yields.
-func (w *wheel) endIdle(ring *flight.Ring, idle int) {
+func (w *driverState) endIdle(ring *flight.Ring, idle int) {
 	switch sampled := w.waitCount%sampleEvery == 0; {
 	case idle >= readEvery:
 		w.addWaited(ring.Tick())
@@ -284,7 +284,7 @@ func (w *wheel) endIdle(ring *flight.Ring, idle int) {
 }
 
 // addWaited counts time with a waiting goroutine; the background driver waits for nobody.
-func (w *wheel) addWaited(d time.Duration) {
+func (w *driverState) addWaited(d time.Duration) {
 	if !w.backDrives {
 		w.waitTime += d
 	}
@@ -296,7 +296,7 @@ const shortWait = 50 * time.Microsecond
 
 // waitedSampled counts the beginning of a wait, if it is a measured one. A long one stands for
 // itself only.
-func (w *wheel) waitedSampled(d time.Duration) {
+func (w *driverState) waitedSampled(d time.Duration) {
 	switch {
 	case w.waitCount%sampleEvery != 0:
 	case d > shortWait:

@@ -89,14 +89,14 @@ func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synce
 	return s, nil
 }
 
-// sight is a part as this rank will have it: chunks from another rank cover those in memory.
-type sight struct {
+// patchedPart is a part as this rank will have it: chunks from another rank cover those in memory.
+type patchedPart struct {
 	data []byte
 	come map[int][]byte // by number of a chunk
 }
 
 // chunk returns the i-th chunk.
-func (v *sight) chunk(i int) []byte {
+func (v *patchedPart) chunk(i int) []byte {
 	if b, ok := v.come[i]; ok {
 		return b
 	}
@@ -107,26 +107,26 @@ func (v *sight) chunk(i int) []byte {
 func chunksOf(b []byte, i, n int) []byte { return b[i*chunk : min((i+n)*chunk, len(b))] }
 
 // digests are the checksums of each chunk.
-func (v *sight) digests() (each []uint64) {
+func (v *patchedPart) digests() (each []uint64) {
 	for i := range (len(v.data) + chunk - 1) / chunk {
 		each = append(each, digest(v.chunk(i)))
 	}
 	return each
 }
 
-// sights are those of all parts.
-type sights []*sight
+// patchedParts are those of all parts.
+type patchedParts []*patchedPart
 
 // sightsOf returns the parts as they are.
-func sightsOf(parts []Part) (all sights) {
+func sightsOf(parts []Part) (all patchedParts) {
 	for _, p := range parts {
-		all = append(all, &sight{p.Data, map[int][]byte{}})
+		all = append(all, &patchedPart{p.Data, map[int][]byte{}})
 	}
 	return all
 }
 
 // digests are the checksums of each chunk of each part.
-func (all sights) digests() (d digests) {
+func (all patchedParts) digests() (d digests) {
 	for _, v := range all {
 		d = append(d, v.digests())
 	}
@@ -134,7 +134,7 @@ func (all sights) digests() (d digests) {
 }
 
 // write copies the received chunks into the parts.
-func (all sights) write() {
+func (all patchedParts) write() {
 	for _, v := range all {
 		for i, b := range v.come {
 			copy(v.data[i*chunk:], b)
@@ -220,7 +220,7 @@ func differing(all []standing, from int, of func(standing) uint64) int {
 }
 
 // takeOver sends all chunks with a difference on some rank.
-func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts sights) (bytes int64, err error) {
+func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts patchedParts) (bytes int64, err error) {
 	sums := mine.flat()
 	theirs := slices.Clone(sums)
 	if err := BcastNow(ctx, c, theirs, from); err != nil {
@@ -252,7 +252,7 @@ const mostChunks = 16
 
 // takeChunks sends the chunks of a part with a difference on some rank, neighbours together. A rank with a
 // difference itself gets them into memory of their own.
-func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own []uint8) (bytes int64, err error) {
+func (v *patchedPart) takeChunks(ctx context.Context, c *Comm, from int, differs, own []uint8) (bytes int64, err error) {
 	for i := 0; i < len(differs); {
 		n := 0
 		for n < mostChunks && i+n < len(differs) && differs[i+n] != 0 {
@@ -282,7 +282,7 @@ func (v *sight) takeChunks(ctx context.Context, c *Comm, from int, differs, own 
 }
 
 // checkSynced compares all parts once more, as they will be.
-func checkSynced(ctx context.Context, c *Comm, from int, parts []Part, mine sights) error {
+func checkSynced(ctx context.Context, c *Comm, from int, parts []Part, mine patchedParts) error {
 	for i, p := range parts {
 		all, err := gatherStandings(ctx, c, standing{whole: digestAll(mine[i].digests())})
 		if err != nil {

@@ -210,17 +210,17 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 }
 
 // meet exchanges records through rank 0. It alone gets the table.
-func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, vigil, error) {
+func (j *Job) meet(ctx context.Context, cfg *Config, self *Peer, log *refusals) (*place, *table, monitor, error) {
 	if j.Rank > 0 {
 		p, c, err := register(ctx, cfg, j.guard, self)
-		return p, nil, &guestVigil{conn: c, self: j.Rank}, err
+		return p, nil, &guestMonitor{conn: c, self: j.Rank}, err
 	}
 	if j.Size == 1 {
 		t := &table{Job: make([]byte, jobIDLen), Peers: []*Peer{self}}
-		return &place{Job: t.Job}, t, noVigil{}, nil
+		return &place{Job: t.Job}, t, noMonitor{}, nil
 	}
 	p, t, h, err := runHost(ctx, cfg, j.guard, self, log)
-	return p, t, &hostVigil{host: h}, err
+	return p, t, &hostMonitor{host: h}, err
 }
 
 // growTree connects to the parent and waits for the children.
@@ -238,7 +238,7 @@ func (j *Job) growTree(ctx context.Context, p *place) error {
 		if err == nil {
 			err = watchSilence(c)
 		}
-		// After a failure too: stop closes them, not before the vigil has said why.
+		// After a failure too: stop closes them, not before the monitor has said why.
 		e := newEdge(r, c)
 		e.stands.Store(true)
 		e.dialled = p.Up != nil && r == p.Up.Rank

@@ -58,7 +58,7 @@ type event struct {
 
 // runHost collects until all are here or ctx ends. A part of the time left is
 // kept for telling the others when it fails. The connections stay open, for the
-// vigil.
+// monitor.
 func runHost(ctx context.Context, cfg *Config, guard *guard, self *Peer, log *refusals) (*place, *table, *host, error) {
 	listeners, err := rendezvousListeners(cfg)
 	if err != nil {

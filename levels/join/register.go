@@ -15,7 +15,7 @@ import (
 // register is the other ranks' side: it finds rank 0, hands in the record and
 // waits for a place in the tree. It tries again while rank 0 isn't there yet; a rank 0 that has
 // sent an invitation was there, and has gone if nobody listens. The connection stays open, for
-// the vigil.
+// the monitor.
 func register(ctx context.Context, cfg *Config, guard *guard, self *Peer) (*place, net.Conn, error) {
 	targets := cfg.targets
 	if len(targets) == 0 {

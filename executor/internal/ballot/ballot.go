@@ -34,7 +34,7 @@ type Port struct {
 	// Draw returns a number for a communicator.
 	Draw func() uint64
 	// Decided is called once for each decision, before the callers that wait for it go on.
-	Decided func(m *Matter)
+	Decided func(m *Agreement)
 }
 
 const (
@@ -59,19 +59,19 @@ type Voter struct {
 	running sync.WaitGroup
 
 	mu   sync.Mutex
-	all  map[Topic]*Matter
+	all  map[Topic]*Agreement
 	quit bool // no vote is given any more
 }
 
 // NewVoter returns the voter of a rank of the world.
 func NewVoter(me levels.Rank, p Port) *Voter {
-	v := &Voter{port: p, me: me, all: map[Topic]*Matter{}}
+	v := &Voter{port: p, me: me, all: map[Topic]*Agreement{}}
 	v.life, v.endLife = context.WithCancel(context.Background())
 	return v
 }
 
-// Matter is one agreement.
-type Matter struct {
+// Agreement is one agreement.
+type Agreement struct {
 	voter   *Voter
 	Topic   Topic
 	Members []levels.Rank // of the world, by rank of the communicator
@@ -92,7 +92,7 @@ type Matter struct {
 
 // Open returns the agreement on a topic among members, ranks of the world. nil: this rank votes no
 // more.
-func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
+func (v *Voter) Open(t Topic, members []levels.Rank) *Agreement {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if m := v.all[t]; m != nil {
@@ -101,7 +101,7 @@ func (v *Voter) Open(t Topic, members []levels.Rank) *Matter {
 	if v.quit {
 		return nil
 	}
-	m := &Matter{
+	m := &Agreement{
 		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), repeats: map[int][]agree.Message{},
 		machine: agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me), ID: v.port.Draw()}),
 	}
@@ -125,14 +125,14 @@ func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byt
 }
 
 // Find returns the agreement on a topic; nil: there is none.
-func (v *Voter) Find(t Topic) *Matter {
+func (v *Voter) Find(t Topic) *Agreement {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.all[t]
 }
 
 // FindAll returns the agreements of a communicator, in any order.
-func (v *Voter) FindAll(id wire.CommID) (all []*Matter) {
+func (v *Voter) FindAll(id wire.CommID) (all []*Agreement) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	for t, m := range v.all {
@@ -186,7 +186,7 @@ func (v *Voter) Stop() {
 // Withdraw ends this rank's part in an agreement, if it isn't decided yet: this rank counts as ended for
 // the others then. onward: it is decided, and this rank is a member; owed: and its program
 // doesn't know.
-func (v *Voter) Withdraw(t Topic) (m *Matter, onward, owed bool) {
+func (v *Voter) Withdraw(t Topic) (m *Agreement, onward, owed bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	m = v.all[t]
@@ -210,19 +210,19 @@ func (v *Voter) GoesOn(t Topic) bool {
 }
 
 // rank is this rank's number in the communicator.
-func (m *Matter) rank() int { return slices.Index(m.Members, m.voter.me) }
+func (m *Agreement) rank() int { return slices.Index(m.Members, m.voter.me) }
 
 // isOpen reports whether it is undecided and this rank takes part. The lock is held.
-func (m *Matter) isOpen() bool { return m.decision == nil && !m.withdrawn }
+func (m *Agreement) isOpen() bool { return m.decision == nil && !m.withdrawn }
 
 // Begin gives this rank's vote, once: how many calls have their data complete here, and yes or no.
-func (m *Matter) Begin(calls uint32, ok bool) {
+func (m *Agreement) Begin(calls uint32, ok bool) {
 	m.update() // a vote should have all knowledge of this rank
 	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(calls, ok) })
 }
 
 // Hear takes a message. A message without sense is an error.
-func (m *Matter) Hear(from levels.Rank, b []byte) error {
+func (m *Agreement) Hear(from levels.Rank, b []byte) error {
 	msg, err := agree.Parse(b, len(m.Members))
 	if err == nil && (m.Members[msg.From] != from || msg.To != m.rank()) {
 		err = fmt.Errorf("rank %d of the world speaks as rank %d to rank %d, this is rank %d", from, msg.From, msg.To, m.rank())
@@ -246,7 +246,7 @@ const mostMissing = 8
 
 // tellMissing tells a voter for this rank who votes again whose votes are missing, and later, when another one has
 // voted, who is still missing.
-func (m *Matter) tellMissing(voter int, again bool) {
+func (m *Agreement) tellMissing(voter int, again bool) {
 	v := m.voter
 	v.mu.Lock()
 	told := m.patient
@@ -265,7 +265,7 @@ func (m *Matter) tellMissing(voter int, again bool) {
 }
 
 // do lets the machine do something, sends its messages, and takes the decision if there is one now.
-func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
+func (m *Agreement) do(what func(a *agree.Machine) []agree.Message) {
 	v := m.voter
 	v.mu.Lock()
 	if m.withdrawn {
@@ -293,7 +293,7 @@ func (m *Matter) do(what func(a *agree.Machine) []agree.Message) {
 var superseded = map[agree.Kind]agree.Kind{agree.Propose: agree.Start, agree.Accepted: agree.Vote}
 
 // keep keeps messages for repetition. The lock is held.
-func (m *Matter) keep(out []agree.Message) {
+func (m *Agreement) keep(out []agree.Message) {
 	for _, msg := range out {
 		m.repeats[msg.To] = append(slices.DeleteFunc(m.repeats[msg.To], func(old agree.Message) bool {
 			return old.Kind == msg.Kind || old.Kind == superseded[msg.Kind]
@@ -301,7 +301,7 @@ func (m *Matter) keep(out []agree.Message) {
 	}
 }
 
-func (m *Matter) send(out []agree.Message) {
+func (m *Agreement) send(out []agree.Message) {
 	for _, msg := range out {
 		m.voter.port.Send(m.Members[msg.To], m.Topic, msg.Append(nil, len(m.Members)))
 	}
@@ -309,7 +309,7 @@ func (m *Matter) send(out []agree.Message) {
 
 // tend looks after an agreement until it is decided. It takes in losses, says things again, and
 // proves ends.
-func (m *Matter) tend() {
+func (m *Agreement) tend() {
 	v := m.voter
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
@@ -356,7 +356,7 @@ func (m *Matter) tend() {
 }
 
 // update takes in the ranks lost by now.
-func (m *Matter) update() {
+func (m *Agreement) update() {
 	lost, ended := m.voter.port.Lost(m.Topic)
 	m.do(func(a *agree.Machine) (out []agree.Message) {
 		known, proven := a.Lost()
@@ -382,7 +382,7 @@ func (m *Matter) update() {
 // prove looks for proofs that lost ranks have ended, if the others can't go on without. silent: it looks for
 // the ends of silent ranks, too. They may have ended unheard: the rank that should have passed on
 // their goodbye died.
-func (m *Matter) prove(silent bool) {
+func (m *Agreement) prove(silent bool) {
 	v := m.voter
 	v.mu.Lock()
 	lost, proven := m.machine.Lost()
@@ -420,24 +420,24 @@ func (m *Matter) prove(silent bool) {
 }
 
 // Known is closed when the decision is known here.
-func (m *Matter) Known() <-chan struct{} { return m.known }
+func (m *Agreement) Known() <-chan struct{} { return m.known }
 
 // Decision returns the decision; nil: none yet.
-func (m *Matter) Decision() *agree.Decision {
+func (m *Agreement) Decision() *agree.Decision {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	return m.decision
 }
 
 // Heard returns when this rank has heard the decision; zero: not yet.
-func (m *Matter) Heard() time.Time {
+func (m *Agreement) Heard() time.Time {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	return m.decidedAt
 }
 
 // Take is Decision for the program.
-func (m *Matter) Take() *agree.Decision {
+func (m *Agreement) Take() *agree.Decision {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	m.taken = m.decision != nil
@@ -446,7 +446,7 @@ func (m *Matter) Take() *agree.Decision {
 
 // State says why an agreement takes long: since when the living may not decide, zero if they may,
 // and the ranks counted as lost.
-func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
+func (m *Agreement) State() (minority time.Time, lost []levels.Rank) {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	all, _ := m.machine.Lost()
@@ -454,20 +454,20 @@ func (m *Matter) State() (minority time.Time, lost []levels.Rank) {
 }
 
 // Awaited returns the ranks of the world that have yet to answer, as far as this rank knows.
-func (m *Matter) Awaited() []levels.Rank {
+func (m *Agreement) Awaited() []levels.Rank {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
 	return m.worldRanks(m.machine.Awaited())
 }
 
 // Next returns the number and the ranks of the next communicator, by the decision.
-func (m *Matter) Next() (id wire.CommID, ranks []levels.Rank) {
+func (m *Agreement) Next() (id wire.CommID, ranks []levels.Rank) {
 	d := m.Decision()
 	return wire.CommID(d.ID), m.worldRanks(d.Members)
 }
 
 // worldRanks returns ranks of the communicator as those of the world.
-func (m *Matter) worldRanks(some agree.Set) (ranks []levels.Rank) {
+func (m *Agreement) worldRanks(some agree.Set) (ranks []levels.Rank) {
 	for _, n := range some.Ranks() {
 		ranks = append(ranks, m.Members[n])
 	}

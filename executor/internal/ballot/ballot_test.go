@@ -39,7 +39,7 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 				return p.gone.Load() && (slices.Contains(lost, to) || p.drop != nil && p.drop(to, r))
 			},
 			Draw:    func() uint64 { return uint64(100 + r) },
-			Decided: func(*Matter) { p.decided.Add(1) },
+			Decided: func(*Agreement) { p.decided.Add(1) },
 		}))
 	}
 	return p
@@ -54,7 +54,7 @@ func (p *paper) hear(to, from levels.Rank, t Topic, b []byte) {
 }
 
 // begin lets one rank begin, and returns its part.
-func (p *paper) begin(r levels.Rank) *Matter {
+func (p *paper) begin(r levels.Rank) *Agreement {
 	m := p.voters[r].Open(topic, p.members)
 	m.Begin(0, true)
 	return m

@@ -13,9 +13,9 @@ import (
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
-// TestVigil: a rank meets the others and then dies, or hangs, before it is part of the tree. All others name it, and of
+// TestMonitor: a rank meets the others and then dies, or hangs, before it is part of the tree. All others name it, and of
 // a death they hear at once. Rank 2 is the parent of rank 3, rank 0 of 1 and 2.
-func TestVigil(t *testing.T) {
+func TestMonitor(t *testing.T) {
 	for _, victim := range []levels.Rank{0, 2, 3} {
 		t.Run(fmt.Sprint("rank ", victim, " dies"), func(t *testing.T) {
 			t.Parallel()
@@ -121,7 +121,7 @@ func TestBlameFollowsWords(t *testing.T) {
 		{blames(3, 2), {gone: peers[3]}},
 	}
 	for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
-		v := &hostVigil{host: &host{
+		v := &hostMonitor{host: &host{
 			size: 4, events: make(chan event), done: make(chan struct{}), conns: make([]net.Conn, 4),
 			door: &gate{},
 		}}
@@ -142,7 +142,7 @@ func TestBlameFollowsWords(t *testing.T) {
 
 // Rank 0 names the one that died when that ends its wait for others.
 func TestVerdictEndsWait(t *testing.T) {
-	v := &hostVigil{host: &host{
+	v := &hostMonitor{host: &host{
 		size: 4, events: make(chan event), done: make(chan struct{}), conns: make([]net.Conn, 4), door: &gate{},
 	}}
 	watched, fail := context.WithCancelCause(t.Context())

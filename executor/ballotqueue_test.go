@@ -12,16 +12,16 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// A letter that waits, or has come a moment ago, is not taken again; others are, and the same one later.
+// A message that waits, or has come a moment ago, is not taken again; others are, and the same one later.
 func TestPostbag(t *testing.T) {
 	now := time.Now()
-	p := &postbag{
+	p := &ballotQueue{
 		waiting: [][]byte{[]byte("propose")},
-		carried: []carriedLetter{{[]byte("start"), now}, {[]byte("vote"), now.Add(-2 * letterRest)}},
+		sent:    []sentBallot{{[]byte("start"), now}, {[]byte("vote"), now.Add(-2 * resendRest)}},
 	}
-	for letter, want := range map[string]bool{"propose": true, "start": true, "vote": false, "decide": false} {
-		if got := p.has([]byte(letter)); got != want {
-			t.Errorf("%s: %v, want %v", letter, got, want)
+	for message, want := range map[string]bool{"propose": true, "start": true, "vote": false, "decide": false} {
+		if got := p.has([]byte(message)); got != want {
+			t.Errorf("%s: %v, want %v", message, got, want)
 		}
 	}
 }
@@ -52,7 +52,7 @@ func (j *lineJob) Recall(context.Context, levels.Rank, uint8) (net.Conn, error) 
 func TestLettersShareALine(t *testing.T) {
 	j := &lineJob{made: make(chan net.Conn, 3)}
 	c := newControl(nil, j, 0)
-	c.sendLetter(1, []byte("vote"))
+	c.sendDirect(1, []byte("vote"))
 	line := <-j.made
 	for _, next := range []string{"accepted", "decide", ""} {
 		note := make([]byte, 5)
@@ -63,11 +63,11 @@ func TestLettersShareALine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if next != "" {
-			c.sendLetter(1, []byte(next))
+			c.sendDirect(1, []byte(next))
 		}
 	}
 	if rest, err := io.ReadAll(line); err != nil || !bytes.Equal(rest, nil) {
-		t.Errorf("%q, %v behind the last letter", rest, err)
+		t.Errorf("%q, %v behind the last message", rest, err)
 	}
 	c.background.Wait()
 	if len(j.made) > 0 {
@@ -82,39 +82,39 @@ func TestErrandsPassASilentRank(t *testing.T) {
 		c := newControl(nil, j, 0)
 		began := time.Now()
 		for i := range byte(3) {
-			c.addErrand(errand{1, i, nil})
-			c.addErrand(errand{2, i, nil})
+			c.queueDirect(directNote{1, i, nil})
+			c.queueDirect(directNote{2, i, nil})
 		}
 		for want := range byte(3) {
 			got := make([]byte, 5)
 			if _, err := io.ReadFull(<-j.made, got); err != nil || got[4] != want {
-				t.Errorf("errand %d, %v; want %d", got[4], err, want)
+				t.Errorf("note %d, %v; want %d", got[4], err, want)
 			}
 		}
 		if took := time.Since(began); took > 0 {
-			t.Errorf("the last one came after %v; the silent rank took %v", took, errandTime)
+			t.Errorf("the last one came after %v; the silent rank took %v", took, directTime)
 		}
-		c.deliverErrands(t.Context())
-		if took := time.Since(began); took != 3*errandTime || len(c.errands) > 0 {
-			t.Errorf("the silent rank was given up after %v, with %d left", took, len(c.errands))
+		c.awaitDirect(t.Context())
+		if took := time.Since(began); took != 3*directTime || len(c.direct) > 0 {
+			t.Errorf("the silent rank was given up after %v, with %d left", took, len(c.direct))
 		}
 	})
 }
 
-// However many ranks are silent, leaving the job takes no more than the errands on their way.
+// However many ranks are silent, leaving the job takes no more than the direct notes on their way.
 func TestErrandsEndWithTheJob(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j := &lineJob{silent: func(levels.Rank) bool { return true }}
 		c := newControl(nil, j, 0)
 		for to := range levels.Rank(10 * mostCarriers) {
-			c.addErrand(errand{to, 0, nil})
+			c.queueDirect(directNote{to, 0, nil})
 		}
 		began := time.Now()
-		ctx, cancel := context.WithTimeout(t.Context(), errandTime/2)
+		ctx, cancel := context.WithTimeout(t.Context(), directTime/2)
 		defer cancel()
-		c.deliverErrands(ctx)
-		if took := time.Since(began); took != errandTime {
-			t.Errorf("it took %v, want %v", took, errandTime)
+		c.awaitDirect(ctx)
+		if took := time.Since(began); took != directTime {
+			t.Errorf("it took %v, want %v", took, directTime)
 		}
 	})
 }

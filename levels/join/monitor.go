@@ -11,10 +11,10 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// vigil keeps the rendezvous connections open while the tree grows. A rank that dies
+// monitor is the rendezvous monitor. It keeps the rendezvous connections open while the tree grows. A rank that dies
 // or fails meanwhile lacks some neighbours to notice it yet: rank 0
 // does, and tells all.
-type vigil interface {
+type monitor interface {
 	// watch begins; fail is called if the join has failed elsewhere.
 	watch(fail context.CancelCauseFunc)
 	// end tells the others the outcome of the join here, and returns the cause of a failure: its
@@ -30,21 +30,21 @@ const (
 	reasonTime = time.Second
 )
 
-// noVigil has nobody to watch.
-type noVigil struct{}
+// noMonitor has nobody to watch.
+type noMonitor struct{}
 
-func (noVigil) watch(context.CancelCauseFunc)          {}
-func (noVigil) end(_ context.Context, err error) error { return err }
+func (noMonitor) watch(context.CancelCauseFunc)          {}
+func (noMonitor) end(_ context.Context, err error) error { return err }
 
-// guestVigil is the vigil of all ranks but 0.
-type guestVigil struct {
+// guestMonitor is the monitor of all ranks but 0.
+type guestMonitor struct {
 	conn    net.Conn
 	self    levels.Rank
 	over    chan struct{} // closed when rank 0 has said something, or is gone
 	verdict error         // set before; nil: the join stands
 }
 
-func (g *guestVigil) watch(fail context.CancelCauseFunc) {
+func (g *guestMonitor) watch(fail context.CancelCauseFunc) {
 	g.over = make(chan struct{})
 	go func() { // end waits for it
 		defer close(g.over)
@@ -55,7 +55,7 @@ func (g *guestVigil) watch(fail context.CancelCauseFunc) {
 }
 
 // hear waits for rank 0's word.
-func (g *guestVigil) hear() error {
+func (g *guestMonitor) hear() error {
 	f, err := readFrame(g.conn, levels.MaxRanks, MaxPayload)
 	switch {
 	case err != nil:
@@ -68,7 +68,7 @@ func (g *guestVigil) hear() error {
 	return &PeerError{0, fmt.Errorf("frame of kind %d at the end of the rendezvous", f.kind)}
 }
 
-func (g *guestVigil) end(ctx context.Context, err error) error {
+func (g *guestMonitor) end(ctx context.Context, err error) error {
 	if err == nil {
 		deliver(g.conn, frame{kind: frameGoodbye, from: g.self}.encode(), time.Now().Add(reasonTime))
 		g.conn.Close()
@@ -91,9 +91,9 @@ func (g *guestVigil) end(ctx context.Context, err error) error {
 	return joinVerdict(ctx, verdict, err)
 }
 
-// hostVigil is rank 0's. A failing rank says why before it leaves, so the end of a connection without a word is a death. If
+// hostMonitor is rank 0's. A failing rank says why before it leaves, so the end of a connection without a word is a death. If
 // ranks blame each other, the chain of their words leads to the first.
-type hostVigil struct {
+type hostMonitor struct {
 	*host
 	own     chan *JoinError // rank 0's own failure
 	stop    chan struct{}
@@ -109,7 +109,7 @@ type hostVigil struct {
 // by its word or its end.
 const hearTime = 500 * time.Millisecond
 
-func (v *hostVigil) watch(fail context.CancelCauseFunc) {
+func (v *hostMonitor) watch(fail context.CancelCauseFunc) {
 	v.own, v.stop, v.stopped, v.over = make(chan *JoinError), make(chan struct{}), make(chan struct{}), make(chan struct{})
 	v.claimOf, v.ended = map[levels.Rank]*JoinError{}, map[levels.Rank]*JoinError{}
 	go func() { // end waits for it
@@ -144,7 +144,7 @@ func (v *hostVigil) watch(fail context.CancelCauseFunc) {
 }
 
 // hear takes in an event on a connection.
-func (v *hostVigil) hear(e event) {
+func (v *hostMonitor) hear(e event) {
 	switch {
 	case e.peer != nil: // it came too late; the next join may be its
 		e.conn.Close()
@@ -162,7 +162,7 @@ func (v *hostVigil) hear(e event) {
 }
 
 // claim takes in why a rank failed.
-func (v *hostVigil) claim(from levels.Rank, why *JoinError) {
+func (v *hostMonitor) claim(from levels.Rank, why *JoinError) {
 	if v.claimOf[from] == nil {
 		v.claimOf[from] = why
 		v.claims = append(v.claims, why)
@@ -170,7 +170,7 @@ func (v *hostVigil) claim(from levels.Rank, why *JoinError) {
 }
 
 // judge returns why the join fails, nil if it doesn't, or if the blamed rank may still say why.
-func (v *hostVigil) judge(patient bool) *JoinError {
+func (v *hostMonitor) judge(patient bool) *JoinError {
 	for r, lost := range v.ended {
 		if lost != nil && v.claimOf[r] == nil {
 			return lost
@@ -186,7 +186,7 @@ func (v *hostVigil) judge(patient bool) *JoinError {
 
 // trace follows a rank's word to the rank it blames, then to the word of this one, and so on. It is sure unless the last one lives and has said
 // nothing.
-func (v *hostVigil) trace(why *JoinError) (root *JoinError, sure bool) {
+func (v *hostMonitor) trace(why *JoinError) (root *JoinError, sure bool) {
 	for range v.size {
 		if len(why.Ranks) != 1 {
 			return why, true
@@ -204,7 +204,7 @@ func (v *hostVigil) trace(why *JoinError) (root *JoinError, sure bool) {
 	return why, true
 }
 
-func (v *hostVigil) end(ctx context.Context, err error) error {
+func (v *hostMonitor) end(ctx context.Context, err error) error {
 	own := new(JoinError)
 	if err != nil {
 		*own = *asJoinError(signError(err, 0)) // err may wrap the verdict itself
