@@ -67,6 +67,9 @@ func (o *settings) announce(reg submodules.Registry, job *join.Job) (s announcem
 	s.Job = drawName()
 	t, err := o.tableOn(job, reg)
 	c, unknown := o.common()
+	if plan, bad := rules.ExpandWords(c.Plan); bad == nil { // else all ranks say what is wrong with it
+		c.Plan = plan // programs of other ranks may know no such words
+	}
 	if s.common = c; err == nil {
 		err = unknown
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/planner/rules"
-	"github.com/tierflow/tierflow/planner/rules/foreign"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -193,10 +192,11 @@ type Options struct {
 
 // ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have
 // a word of another library, as bcast:ompi=6/65536: an algorithm's number or name, a segment
-// size and a fan-out, or as bcast:mpich=binomial. tierflow info --foreign lists them. Unknown
-// submodules and algorithms are errors; origin begins each.
+// size and a fan-out, or as bcast:mpich=binomial. tierflow info --foreign lists them. A program has
+// these words if it imports package planner/rules/foreign; tierflow run replaces those of TIERFLOW_PLAN
+// for any program. Unknown submodules and algorithms are errors; origin begins each.
 func ParseForced(text, origin string, reg submodules.Registry) (f tasks.Forced, err error) {
-	if text, err = foreign.Expand(text); err == nil {
+	if text, err = rules.ExpandWords(text); err == nil {
 		f, err = tasks.ParseForced(text)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	_ "github.com/tierflow/tierflow/planner/rules/foreign" // a candidate is bcast:ompi=6/64KiB
 )
 
 // A fake clock: calls take what their test says.

@@ -22,6 +22,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	_ "github.com/tierflow/tierflow/planner/rules/foreign" // C programs can't import it
 	"github.com/tierflow/tierflow/tasks"
 )
 

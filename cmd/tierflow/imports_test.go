@@ -157,7 +157,7 @@ var arrows = map[string][]string{
 	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
 	// It hears from the launcher who waits to join.
-	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "planner/rules/foreign", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Apart from planner: it needs net/http.
 	"planner/metrics": {"planner"},
@@ -168,9 +168,9 @@ var arrows = map[string][]string{
 	// It starts collectives of buckets while gradients are computed.
 	"planner/fuse": {"planner"},
 
-	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, and carries
-	// their traces.
-	"cmd/internal/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace"},
+	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, carries
+	// their traces, and replaces words of other libraries in their plans.
+	"cmd/internal/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace", "planner/rules"},
 	// peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
@@ -185,16 +185,16 @@ var arrows = map[string][]string{
 	"cmd/internal/draw":     {"cmd/internal/kit", "cmd/internal/kit/payload", "viz", "viz/report"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/internal/doctor": {"cmd/internal/kit"},
-	// Rules are tried as a communicator would follow them.
-	"cmd/internal/rules": {"cmd/internal/kit", "planner/distill"},
+	// Rules are tried as a communicator would follow them, and converted to other libraries'.
+	"cmd/internal/rules": {"cmd/internal/kit", "planner/distill", "planner/rules/foreign"},
 	// It knocks at the doors of ranks.
 	"cmd/internal/watch": {"cmd/internal/kit", "executor/door", "executor/flight/verdict", "planner", "planner/metrics"},
 	// It carries the shim's source along.
 	"cmd/internal/mpi": {"cmd/internal/kit", "cmd/libtierflow/abi", "levels/join/env"},
 	// The C sources, as text.
 	"cmd/libtierflow/abi": {},
-	// It enters a job whose launcher is its caller.
-	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner", "levels/join"},
+	// It enters a job whose launcher is its caller, and has all words of plans.
+	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner", "planner/rules/foreign", "levels/join"},
 
 	"cmd/tierflow": {
 		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
@@ -208,7 +208,7 @@ var arrows = map[string][]string{
 	// peers measures with it; it disturbs programs of all libraries.
 	"cmd/tierflow-lab/internal/disturb": {"cmd/internal/kit"},
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
-	"cmd/tierflow-lab/internal/peers": {"cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/disturb", "planner/distill", "testdata/cluster", "testdata/peers"},
+	"cmd/tierflow-lab/internal/peers": {"cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/disturb", "planner/distill", "planner/rules/foreign", "testdata/cluster", "testdata/peers"},
 	// Flags and meters are those of bench.
 	"cmd/tierflow-lab/internal/trials": {"cmd/internal/bench", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/labkit"},
 	// It replays what package learn would measure.

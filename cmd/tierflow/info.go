@@ -73,8 +73,14 @@ func infoCommand(reg submodules.Registry) *cobra.Command {
 		Short: "Say what there is to choose from, and what this host offers",
 		Long: `Lists the submodules with their algorithms, what these need and where they come
 from; the shapes in the same way; and for each element type and operation which kernel combines
-elements on this CPU. --here says what a job of this user would choose plans by: variables,
-and the machines and tables that earlier jobs have kept. --forget removes these.`,
+elements on this CPU.
+
+--foreign lists algorithms of Open MPI and MPICH. Forced plans may name one, as bcast:ompi=6
+or bcast:mpich=binomial: in tierflow's commands, in TIERFLOW_PLAN of programs under tierflow
+run, and in C. Other Go programs import package planner/rules/foreign for it.
+
+--here says what a job of this user would choose plans by: variables, and the machines and
+tables that earlier jobs have kept. --forget removes these.`,
 		Example: `  tierflow info
   tierflow info --foreign
   tierflow info --json

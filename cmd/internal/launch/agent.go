@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/planner/rules"
 )
 
 // Agent runs the ranks of one node for the launcher at the other end of stdin and stdout. It
@@ -65,6 +66,7 @@ type agent struct {
 
 	start      *start
 	program    string          // resolved path
+	env        []string        // of all ranks
 	bound      [][]int         // processors of each rank; nil: none is bound
 	feeders    map[int]*feeder // by rank; ranks without input have none
 	listener   *os.File        // rank 0's; closed by close, and before by run unless ranks may be started again
@@ -109,6 +111,24 @@ func (a *agent) sweepDoors() {
 	if setting := a.start.door(); setting != "off" {
 		door.Sweep(door.Folder(setting))
 	}
+}
+
+// environ returns the variables of all ranks here. Forced plans by the algorithms of other libraries
+// become equal ones: programs need not know their words.
+func (s *start) environ() ([]string, error) {
+	env := s.Env
+	if s.Inherit {
+		env = append(passedEnv(os.Environ(), true), env...)
+	}
+	text := (&Options{Env: env}).getenv(envPlan)
+	plan, err := rules.ExpandWords(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", envPlan, err)
+	}
+	if plan != text {
+		env = append(slices.Clip(env), envPlan+"="+plan)
+	}
+	return env, nil
 }
 
 // door is the ranks' setting for their doors.
@@ -215,9 +235,12 @@ func (a *agent) prepare(s *start) error {
 	return nil
 }
 
-// equip gets the ranks a folder for traces, processors and, on rank 0's node, a listener. It returns
-// the listener's addresses.
+// equip gets the ranks variables, a folder for traces, processors and, on rank 0's node, a listener. It
+// returns the listener's addresses.
 func (a *agent) equip(s *start) (rendezvous string, err error) {
+	if a.env, err = s.environ(); err != nil {
+		return "", err
+	}
 	if err = os.Setenv(envDoor, s.door()); err != nil { // for those who ask ranks here
 		return "", err
 	}
@@ -319,11 +342,7 @@ func (a *agent) endRestarts() {
 // command returns the i-th rank's process. Unless its Stdin is set it reads /dev/null.
 func (a *agent) command(i int, rendezvous string, r restartOrder) *exec.Cmd {
 	s := a.start
-	base := s.Env
-	if s.Inherit {
-		base = append(passedEnv(os.Environ(), true), s.Env...)
-	}
-	base = append(slices.Clip(base), a.traces.env()...)
+	base := append(slices.Clip(a.env), a.traces.env()...)
 	cmd := &exec.Cmd{Path: a.program, Args: s.Program, Dir: s.Dir, Env: rankEnv(base, s, i, rendezvous, r)}
 	if s.Ranks[i] == 0 && r.First && a.listener != nil {
 		cmd.ExtraFiles = []*os.File{a.listener}

@@ -10,6 +10,14 @@
 // [Rows] is the one table of their algorithms and of equal plans. An algorithm without a counterpart
 // is left to others, and a [Note] with the line says so. Nothing is guessed.
 //
+// A program that imports the package may force plans by these algorithms, as bcast:ompi=6/65536 or
+// bcast:mpich=binomial:
+//
+//	import _ "github.com/tierflow/tierflow/planner/rules/foreign"
+//
+// tierflow's commands and its C library do. tierflow run replaces such words in TIERFLOW_PLAN, so the
+// programs that it starts need no import.
+//
 // Libraries mean different things by the size of a message. Open MPI counts all blocks of an
 // allgather, a gather, a scatter and an alltoall, nothing of an alltoallv and a barrier, and one
 // element for each rank of a scan. Reading and writing converts them.

@@ -243,7 +243,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-func TestExpand(t *testing.T) {
+func TestWords(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"fs=4KiB", "fs=4KiB"},
 		{"bcast:ompi=6/65536", "bcast:shape=flat,fs=all,w=4,ib=adapt/binomial/64KiB,sb=adapt/binomial/64KiB"},
@@ -252,7 +252,7 @@ func TestExpand(t *testing.T) {
 		{"bcast:ompi=0", "bcast:"},
 		{"allreduce:mpich=recursive_doubling", "allreduce:shape=flat-ar,fs=all,w=4,iar=nbc/recdoubling,sar=nbc/recdoubling"},
 	} {
-		if got, err := Expand(test.text); got != test.want || err != nil {
+		if got, err := rules.ExpandWords(test.text); got != test.want || err != nil {
 			t.Errorf("%s: %s, %v, want %s", test.text, got, err, test.want)
 		}
 	}
@@ -264,7 +264,7 @@ func TestExpand(t *testing.T) {
 		"bcast:mpich=binomial/": "write ompi=NUMBER[/SEGMENT[/FAN]] or mpich=NAME",
 		"bcast:ompi=6/0/3":      "takes no fan-out 3 here",
 	} {
-		if _, err := Expand(text); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := rules.ExpandWords(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
 		}
 	}

@@ -46,7 +46,7 @@ func newRecord(library, topo string, t *peerTable) (*record, error) {
 
 // planOf returns the plan for a word such as ompi=6/65536 or mpich=ring; empty: there is none.
 func planOf(op, word string) string {
-	text, err := foreign.Expand(op + ":" + word)
+	text, err := rules.ExpandWords(op + ":" + word)
 	if err != nil {
 		return "" // no counterpart, or different blocks
 	}

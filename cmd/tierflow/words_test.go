@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+// unaware is a program without package foreign. It prints what rank 0 makes of a forced plan.
+const unaware = `package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/tierflow/tierflow/planner"
+)
+
+func main() {
+	comm, err := planner.Join(context.Background(), nil)
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(3)
+	}
+	if bcast, err := planner.Bcast(comm, make([]int64, 100), 0); err != nil {
+		fmt.Println(err)
+	} else if comm.Rank() == 0 {
+		fmt.Println(bcast.Explain())
+	}
+	comm.Close()
+}
+`
+
+// Programs without the words of other libraries have them under tierflow run, on all hosts and whoever
+// sets the variable. Without it rank 0's program needs the import, and is told so.
+func TestRunReplacesWords(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("ranks as processes need Linux")
+	}
+	dir := t.TempDir()
+	program, rsh := buildProgram(t, dir, unaware), filepath.Join(dir, "rsh")
+	const remote = "#!/bin/sh\nshift\n" + planner.PlanVariable + "=$ON_HOST TIERFLOW_TEST_AGENT=1 exec sh -c \"$*\"\n"
+	if err := os.WriteFile(rsh, []byte(remote), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
+	const word, want = "bcast:ompi=binomial/8KiB", "fs=all,w=4,ib=adapt/binomial/8KiB"
+	on := func(launcher string, words ...string) string {
+		var out, errors strings.Builder
+		words = append([]string{"run", "--hosts", "a:1,b:1", "--launcher", launcher, "--agent", os.Args[0]}, words...)
+		return fmt.Sprintf("status %d\n%s%s", run(t.Context(), words, nil, &out, &errors), &out, &errors)
+	}
+	for _, test := range []struct{ here, export, onHost, launcher, want string }{
+		{here: word, launcher: "local", want: want},
+		{here: word, launcher: rsh, want: want},
+		{here: "w=9", export: word, launcher: rsh, want: want},
+		{onHost: word, launcher: rsh, want: want},
+		{here: "bcast:ompi=66", launcher: rsh, want: `: TIERFLOW_PLAN: plan "bcast:ompi=66": bcast "66": unknown; ompi has 1 basic_linear`},
+	} {
+		t.Setenv(planner.PlanVariable, test.here)
+		t.Setenv("ON_HOST", test.onHost)
+		if test.here == "" {
+			os.Unsetenv(planner.PlanVariable)
+		}
+		words := []string{"--", program}
+		if test.export != "" {
+			words = append([]string{"-x", planner.PlanVariable + "=" + test.export}, words...)
+		}
+		if out := on(test.launcher, words...); !strings.Contains(out, test.want) {
+			t.Errorf("%+v: %s", test, out)
+		}
+	}
+	t.Setenv(planner.PlanVariable, "") // and the agent sees no words
+	out := on("local", "--", "env", planner.PlanVariable+"="+word, program)
+	if !strings.Contains(out, `TIERFLOW_PLAN of rank 0: plan "`+word+`": ompi= and mpich= are words of other libraries; for them the program needs import _ "github.com`) {
+		t.Errorf("a program that nobody has replaced the words for: %s", out)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "aware"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	aware := buildProgram(t, filepath.Join(dir, "aware"), strings.Replace(unaware, "import (", "import (\n\t_ \"github.com/tierflow/tierflow/planner/rules/foreign\"", 1))
+	either := fmt.Sprintf("test $TIERFLOW_RANK = 0 && exec %s || exec %s", aware, program)
+	if out := on("local", "--", "env", planner.PlanVariable+"="+word, "sh", "-c", either); !strings.Contains(out, want) {
+		t.Errorf("rank 0 alone knows the words: %s", out)
+	}
+}
