@@ -1,15 +1,11 @@
 package planner
 
 import (
-	"errors"
 	"fmt"
-	"sync"
 
-	"github.com/tierflow/tierflow/dag/invariants"
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/submodules/check"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,30 +23,6 @@ const (
 	trialCall   purpose = "a trial of plans"
 )
 
-// verifySteps bounds the programs that verify checks.
-const verifySteps = 5000
-
-// proof is what the programs of a call depend on; the registry is the same in all of a process.
-type proof struct {
-	request        tasks.Request
-	plan, topology string
-}
-
-// proofs has what [check.Request] says of each call, func() error by proof. The answer is about all ranks,
-// and all of a process ask: it is worked out once.
-var proofs sync.Map
-
-// verify panics unless the programs of all ranks are right.
-func (b *base) verify(r tasks.Request, p tasks.Plan) {
-	of, _ := proofs.LoadOrStore(proof{r, p.String(), b.topology.String()}, sync.OnceValue(func() error {
-		_, err := check.Request(r, b.topology, p, b.registry, verifySteps)
-		return err
-	}))
-	if err := of.(func() error)(); err != nil && !errors.Is(err, check.ErrTooLarge) {
-		panic(fmt.Sprintf("planner: compiled wrong: %v", err))
-	}
-}
-
 // binding compiles a call, and describes it for errors. Calls of the library have a digest of their own.
 func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.Binding, err error) {
 	x = b.description(r, p)
@@ -62,7 +34,7 @@ func (b *base) binding(r tasks.Request, p tasks.Plan, why purpose) (x executor.B
 		x.Request = string(why)
 		x.Digest = submodules.Digest(string(why), r, b.topology, p)
 	}
-	if err == nil && invariants.On {
+	if err == nil {
 		b.verify(r, p)
 	}
 	return x, err

@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"slices"
@@ -155,7 +156,8 @@ var arrows = map[string][]string{
 	"planner/internal/feedback": {},
 	// It asks each way to choose plans in turn.
 	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
-	// Under the invariants tag planner checks what it compiles. It makes both kinds of worlds.
+	// Only under the invariants tag planner checks what it compiles, see TestFaceIsLight. It makes both kinds of
+	// worlds.
 	// It hears from the launcher who waits to join.
 	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
@@ -276,13 +278,33 @@ func TestImportArrows(t *testing.T) {
 	}
 }
 
-// What programs import is light: no linear algebra comes along.
+// What programs import is light: no linear algebra comes along, no other library's files, and nothing
+// that tools do. Commands and the C library have the words of other libraries, as plans come to them from outside.
 func TestFaceIsLight(t *testing.T) {
-	for _, pkg := range append(below("planner"), "planner") {
-		for library, users := range libraries {
-			if strings.HasPrefix(library, "gonum.org/") && slices.Contains(users, pkg) {
-				t.Errorf("planner stands on %s, which may import %s; keep that for those who measure", pkg, library)
-			}
+	linked := func(pkg string) []string {
+		list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-tags=", module+pkg)
+		list.Env = append(os.Environ(), "CGO_ENABLED=1") // for the C library
+		out, err := list.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Fields(string(out))
+	}
+	const words = "planner/rules/foreign"
+	all := linked("planner")
+	for _, heavy := range []string{words, "submodules/check", "costs/goal", "planner/distill"} {
+		if slices.Contains(all, module+heavy) {
+			t.Errorf("planner imports %s, directly or not; keep that for tools", heavy)
+		}
+	}
+	for _, pkg := range all {
+		if strings.HasPrefix(pkg, "gonum.org/") {
+			t.Errorf("planner imports %s, directly or not; keep that for those who measure", pkg)
+		}
+	}
+	for _, pkg := range []string{"cmd/tierflow", "cmd/libtierflow"} {
+		if !slices.Contains(linked(pkg), module+words) {
+			t.Errorf("%s lacks %s", pkg, words)
 		}
 	}
 }
