@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"html"
 	"image/color"
+	"math"
 	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
-
-	"gonum.org/v1/plot"
 )
 
 // Gantt is a chart of simultaneous activities: a row for each thing that does something, and
@@ -83,9 +82,20 @@ func (g Gantt) SVG() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// ganttColors tell kinds apart, for the colour-blind too (Okabe and Ito).
+var ganttColors = []color.RGBA{
+	{0, 114, 178, 255},
+	{213, 94, 0, 255},
+	{0, 158, 115, 255},
+	{204, 121, 167, 255},
+	{230, 159, 0, 255},
+	{86, 180, 233, 255},
+	{0, 0, 0, 255},
+}
+
 // barColor is the color of kind number i.
 func barColor(i int) string {
-	c := plotColors[i%len(plotColors)]
+	c := ganttColors[i%len(ganttColors)]
 	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 }
 
@@ -97,14 +107,34 @@ func at(t, end time.Duration) float64 {
 // drawAxis draws lines at round milliseconds.
 func (g Gantt) drawAxis(b *bytes.Buffer, end time.Duration, top, bottom int) {
 	const ms = float64(time.Millisecond)
-	for _, t := range (plot.DefaultTicks{}).Ticks(0, float64(end)/ms) {
-		x := at(time.Duration(t.Value*ms), end)
-		if t.IsMinor() || t.Value*ms > float64(end) {
+	for _, t := range ganttTicks(float64(end) / ms) {
+		x := at(time.Duration(t*ms), end)
+		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#cccccc"/><text x="%.1f" y="%d" text-anchor="middle">%s ms</text>`+"\n",
+			x, top-4, x, bottom, x, bottom+18, strconv.FormatFloat(t, 'f', -1, 64))
+	}
+}
+
+// ganttTicks returns the multiples of a round step, 1, 2 or 5 times a power of ten, from 0 to end. Behind 0 there are
+// ten at most.
+func ganttTicks(end float64) (all []float64) {
+	const most = 10
+	power := int(math.Floor(math.Log10(end / most)))
+	for _, digit := range []float64{1, 2, 5, 10} {
+		tick := func(i int) float64 { // whole numbers before the division: 0.3, not three times 0.1
+			if power < 0 {
+				return float64(i) * digit / math.Pow10(-power)
+			}
+			return float64(i) * digit * math.Pow10(power)
+		}
+		if tick(most+1) <= end {
 			continue
 		}
-		fmt.Fprintf(b, `<line x1="%.1f" y1="%d" x2="%.1f" y2="%d" stroke="#cccccc"/><text x="%.1f" y="%d" text-anchor="middle">%s ms</text>`+"\n",
-			x, top-4, x, bottom, x, bottom+18, strconv.FormatFloat(t.Value, 'g', -1, 64))
+		for i := 0; tick(i) <= end; i++ {
+			all = append(all, tick(i))
+		}
+		break
 	}
+	return all
 }
 
 // draw draws a row whose upper edge is at y.
@@ -130,7 +160,7 @@ func roundTime(t time.Duration) time.Duration { return t.Round(time.Microsecond)
 
 // inkOn is white on dark bars.
 func inkOn(i int) string {
-	c := color.GrayModel.Convert(plotColors[i%len(plotColors)])
+	c := color.GrayModel.Convert(ganttColors[i%len(ganttColors)])
 	if gray, _, _, _ := c.RGBA(); gray > 0x8000 {
 		return "black"
 	}

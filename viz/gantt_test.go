@@ -5,6 +5,8 @@ import (
 	"encoding/xml"
 	"errors"
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,6 +71,29 @@ func TestGantt(t *testing.T) {
 	}
 	if again, _ := g.SVG(); !bytes.Equal(svg, again) {
 		t.Error("the same chart has other bytes")
+	}
+}
+
+// Lines are at round times, neither few nor many.
+func TestGanttTicks(t *testing.T) {
+	for end, want := range map[time.Duration][]string{
+		1100 * time.Microsecond: {"0", "0.2", "0.4", "0.6", "0.8", "1"},
+		3 * time.Millisecond:    {"0", "0.5", "1", "1.5", "2", "2.5", "3"},
+		1900 * time.Millisecond: {"0", "200", "400", "600", "800", "1000", "1200", "1400", "1600", "1800"},
+		4 * time.Hour:           {"0", "2000000", "4000000", "6000000", "8000000", "10000000", "12000000", "14000000"},
+		7:                       {"0", "0.000001", "0.000002", "0.000003", "0.000004", "0.000005", "0.000006", "0.000007"},
+	} {
+		svg, err := viz.Gantt{Rows: []viz.GanttRow{{"r", []viz.GanttBar{{End: end}}}}}.SVG()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range regexp.MustCompile(`>([0-9.]+) ms<`).FindAllStringSubmatch(string(svg), -1) {
+			got = append(got, m[1])
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%v: ticks %v; want %v", end, got, want)
+		}
 	}
 }
 

@@ -179,8 +179,8 @@ var arrows = map[string][]string{
 	// kit is what commands share; each command is a room that no other one stands on.
 	"cmd/internal/kit":         {"costs/machine", "costs/sim", "planner"},
 	"cmd/internal/kit/payload": {"planner"},
-	"cmd/internal/bench":       {"levels/join/launcher", "cmd/internal/kit", "cmd/internal/kit/payload", "viz", "planner/tune"},
-	"cmd/internal/tune":        {"cmd/internal/kit", "viz", "planner/tune"},
+	"cmd/internal/bench":       {"levels/join/launcher", "cmd/internal/kit", "cmd/internal/kit/payload", "planner/tune"},
+	"cmd/internal/tune":        {"cmd/internal/kit", "planner/tune"},
 	"cmd/internal/verify":      {"cmd/internal/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
 	"cmd/internal/simulate": {"cmd/internal/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
@@ -206,7 +206,9 @@ var arrows = map[string][]string{
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
 	"cmd/tierflow-lab/internal/fixed": {"submodules", "planner/rules/foreign"},
 	// Statistics and output that its commands share; some simulate plans.
-	"cmd/tierflow-lab/internal/labkit": {"cmd/internal/kit", "viz", "costs/sim"},
+	"cmd/tierflow-lab/internal/labkit": {"cmd/internal/kit", "cmd/tierflow-lab/internal/charts", "costs/sim"},
+	// Charts of numbers: the product draws tables and timelines only.
+	"cmd/tierflow-lab/internal/charts": {},
 	// peers measures with it; it disturbs programs of all libraries.
 	"cmd/tierflow-lab/internal/disturb": {"cmd/internal/kit"},
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
@@ -244,7 +246,7 @@ var libraries = map[string][]string{
 	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/internal/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/kit", "cmd/tierflow"},
 	"golang.org/x/term":              {"cmd/internal/kit"},
 	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/internal/bench", "cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/methods"},
-	"gonum.org/v1/plot":              {"viz"},
+	"gonum.org/v1/plot":              {"cmd/tierflow-lab/internal/charts"},
 }
 
 // concurrent are the packages that may have go statements.
@@ -253,7 +255,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

@@ -1,14 +1,15 @@
 package report
 
 import (
-	"bytes"
 	"fmt"
 	"html/template"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/viz"
@@ -41,45 +42,86 @@ func shareBar(a *viz.Account) template.HTML {
 	return template.HTML(b.String() + "</svg>")
 }
 
+// Sizes of the chart of times, pixels: of the plot, and of a size's place in it at least.
+const (
+	chartHeight = 300
+	chartWidth  = 700
+	chartPlace  = 60
+	chartLeft   = 70
+	chartTop    = 60
+)
+
+// seriesColors tell collectives apart, for the colour-blind too (Okabe and Ito).
+var seriesColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#828282"}
+
 // plotTimes draws the times of calls by size, a series for each collective called with several sizes. Without any
 // there is no chart: the table has the times. Whiskers reach to the time of 95 % of the calls.
-func plotTimes(rows []callRow) (template.HTML, error) {
+func plotTimes(rows []callRow) template.HTML {
 	sizesOf := map[string][]int64{}
 	for _, r := range rows {
-		if coll := collectiveOf(r.Request); !slices.Contains(sizesOf[coll], r.Bytes) {
+		if coll := collectiveOf(r.Request); r.Half > 0 && !slices.Contains(sizesOf[coll], r.Bytes) {
 			sizesOf[coll] = append(sizesOf[coll], r.Bytes)
 		}
 	}
 	maps.DeleteFunc(sizesOf, func(_ string, sizes []int64) bool { return len(sizes) == 1 })
 	if len(sizesOf) == 0 {
-		return "", nil
+		return ""
+	}
+	first, last := math.MaxInt, math.MinInt // the ends of the axis, powers of ten
+	for _, r := range rows {
+		if r.Half > 0 && sizesOf[collectiveOf(r.Request)] != nil {
+			first, last = min(first, int(math.Floor(math.Log10(r.Half)))), max(last, int(math.Floor(math.Log10(r.Most)))+1)
+		}
 	}
 	sizes, colls := slices.Concat(slices.Collect(maps.Values(sizesOf))...), slices.Sorted(maps.Keys(sizesOf))
 	slices.Sort(sizes)
 	sizes = slices.Compact(sizes)
-	p := viz.Plot{Title: "Time of calls by size of the message", X: "bytes", Y: "µs", LogY: true}
-	for _, n := range sizes {
-		p.Names = append(p.Names, fmt.Sprint(n))
+	width := max(chartWidth, chartPlace*len(sizes))
+	place := float64(width) / float64(len(sizes))
+	y := func(v float64) float64 {
+		return chartTop + chartHeight*(float64(last)-math.Log10(v))/float64(last-first)
 	}
-	for _, coll := range colls {
-		s := viz.Series{Name: coll}
-		for _, n := range sizes {
-			half, most := math.NaN(), math.NaN()
-			for _, r := range rows {
-				if r.Bytes == n && collectiveOf(r.Request) == coll {
-					half, most = r.Half, r.Most
-					break
-				}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="times" width="%d" height="%d" font-size="11">`, chartLeft+width, chartTop+chartHeight+40)
+	fmt.Fprintf(&b, `<text x="0" y="14" font-size="14">Time of calls by size of the message</text><text x="0" y="%d">µs</text><text x="%d" y="%d" text-anchor="end">bytes</text>`,
+		chartTop+4, chartLeft+width, chartTop+chartHeight+34)
+	drawDecades(&b, first, last, width, y)
+	for i, n := range sizes {
+		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%d</text>`, chartLeft+place*(float64(i)+0.5), chartTop+chartHeight+18, n)
+	}
+	named := chartLeft
+	for k, coll := range colls {
+		color := seriesColors[k%len(seriesColors)]
+		fmt.Fprintf(&b, `<rect x="%d" y="26" width="12" height="12" fill="%s"/><text x="%d" y="36">%s</text>`, named, color, named+16, template.HTMLEscapeString(coll))
+		named += 32 + 7*utf8.RuneCountInString(coll)
+		shift := 0.4 * place * ((float64(k)+0.5)/float64(len(colls)) - 0.5) // whiskers stand side by side
+		for i, n := range sizes {
+			at := slices.IndexFunc(rows, func(r callRow) bool { return r.Bytes == n && r.Half > 0 && collectiveOf(r.Request) == coll })
+			if at < 0 {
+				continue
 			}
-			s.Values, s.Low, s.High = append(s.Values, half), append(s.Low, half), append(s.High, most)
+			r, x := &rows[at], chartLeft+place*(float64(i)+0.5)+shift
+			fmt.Fprintf(&b, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s"/><circle cx="%.1f" cy="%.1f" r="4" fill="%s"><title>%s of %d bytes: %.1f µs, 95 %%: %.1f µs</title></circle>`,
+				x, y(r.Half), x, y(r.Most), color, x, y(r.Half), color, template.HTMLEscapeString(coll), n, r.Half, r.Most)
 		}
-		p.Series = append(p.Series, s)
 	}
-	svg, err := p.SVG()
-	if err != nil {
-		return "", fmt.Errorf("plot of times: %w", err)
+	return template.HTML(b.String() + "</svg>")
+}
+
+// drawDecades draws lines at powers of ten, and of few decades at 2 and 5 in between.
+func drawDecades(b *strings.Builder, first, last, width int, y func(float64) float64) {
+	digits := []float64{1, 2, 5}
+	if last-first > 2 {
+		digits = digits[:1]
 	}
-	return template.HTML(svg[max(0, bytes.Index(svg, []byte("<svg"))):]), nil
+	for power := first; power <= last; power++ {
+		for _, digit := range digits {
+			if at := digit * math.Pow10(power); power < last || digit == 1 {
+				fmt.Fprintf(b, `<line x1="%d" y1="%.1f" x2="%d" y2="%.1f" stroke="#cccccc"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
+					chartLeft, y(at), chartLeft+width, y(at), chartLeft-6, y(at)+4, strconv.FormatFloat(at, 'f', -1, 64))
+			}
+		}
+	}
 }
 
 // mostColumns bounds the columns of the map of late ranks, mostRows its rows.

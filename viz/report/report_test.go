@@ -107,13 +107,13 @@ func TestHTML(t *testing.T) {
 // The chart has the collectives called with several sizes. Without any there is no chart.
 func TestChart(t *testing.T) {
 	rows := []callRow{{Request: "bcast 4 f32 root 0", Bytes: 16, Half: 3, Most: 4}, {Request: "dup", Bytes: 96, Half: 2, Most: 2}}
-	if chart, err := plotTimes(rows); err != nil || chart != "" {
-		t.Errorf("%v, and of one size %.80s", err, chart)
+	if chart := plotTimes(rows); chart != "" {
+		t.Errorf("of one size %.80s", chart)
 	}
 	rows = append(rows, callRow{Request: "bcast 8 f32 root 0", Bytes: 32, Half: 5, Most: 9})
-	chart, err := plotTimes(rows)
-	if text := string(chart); err != nil || !strings.HasPrefix(text, "<svg") || !strings.Contains(text, ">bcast<") || !strings.Contains(text, ">32<") || strings.Contains(text, ">dup<") || strings.Contains(text, ">96<") {
-		t.Errorf("%v, and of two sizes %s", err, chart)
+	chart := plotTimes(rows)
+	if text := string(chart); !strings.HasPrefix(text, "<svg") || !strings.Contains(text, ">bcast<") || !strings.Contains(text, ">32<") || strings.Contains(text, ">dup<") || strings.Contains(text, ">96<") {
+		t.Errorf("of two sizes %s", chart)
 	}
 }
 

@@ -32,7 +32,6 @@ type Coll struct {
 	alloc    bool   // buffers of planner.Alloc
 	tls      string // of a second job between nodes; empty: there is none
 	file     string // --simulate: a machine's file; empty: nothing is simulated
-	svg      string // a file for a figure; empty: none
 	Registry submodules.Registry
 	given    []string        // --plan, as often as it was given
 	plans    []string        // to compare; empty ones: the environment's, or as chosen
@@ -77,12 +76,8 @@ programs other than the ranks take over 10% of the processors' time (Linux), the
 says so. JSON has all that beside a provenance of topology, links, host,
 version, date and regime, in GB/s as
 algbw_gbytes_per_s and busbw_gbytes_per_s; algbw_gbps and busbw_gbps are old names of
-the same numbers, deprecated, which the next version goes without.
-
---svg draws p50 by size, a curve for each plan and one for what is chosen, with whiskers
-from min to p99; with --root all from the fastest root to the slowest, around the median
-of the roots (as in "MPI collectives in MPICH2").
-With one size and --root all it draws p50 of each root, with whiskers from min to p99.
+the same numbers, deprecated, which the next version goes without. tierflow-lab figure
+draws the JSON.
 
 --simulate prints the times of a simulation in place of measured ones. Then no bytes
 are moved, nothing is checked, and --topo may have thousands of ranks.
@@ -102,7 +97,7 @@ across.`,
   tierflow bench coll allreduce --topo 4x2/rr
   tierflow bench coll allreduce --plan shape=han --plan shape=han-lockstep
   tierflow bench coll bcast --topo 4x2/rr --bytes 64KiB --root all
-  tierflow bench coll bcast,reduce --topo 64x12 --root all/13 --bytes 64KiB --simulate assumed --svg roots.svg
+  tierflow bench coll bcast,reduce --topo 64x12 --root all/13 --bytes 64KiB --simulate assumed --json
   tierflow bench coll allreduce --topo 1x2 --bytes 8,64KiB --single
   tierflow bench coll allgather --topo 2x2 --counts 1000,0,1000,3000
   tierflow bench coll allreduce --topo 64x12 --simulate machine.json
@@ -142,7 +137,6 @@ across.`,
 		"job, or cert=FILE,key=FILE,ca=FILE[,id=GLOB]")
 	c.Flags().Lookup("tls").NoOptDefVal = "job"
 	c.Flags().StringVar(&b.file, "simulate", "", kit.SimulateText)
-	c.Flags().StringVar(&b.svg, "svg", "", "draw the times to a file")
 	c.Flags().BoolVar(&b.alloc, "alloc", false, "buffers from planner.Alloc, which ranks of a node read in place, not ordinary slices")
 	return c
 }
@@ -156,7 +150,7 @@ func (b *Coll) Read(operand string) error {
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time"), b.readPlans(), kit.CheckOutput("svg", b.svg)); err != nil {
+	if err := cmp.Or(b.CheckFlags(colls...), b.CheckExclusive("iters", "time"), b.readPlans()); err != nil {
 		return err
 	}
 	sizes, err := kit.ParseSizes(b.Bytes)

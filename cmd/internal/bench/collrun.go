@@ -59,10 +59,7 @@ func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 	}
 	b.Results.origin.OthersCPU = kit.Round(b.others, 1e3)
 	fmt.Fprint(notes, othersText(b.others))
-	if err := b.Results.printEnd(); err != nil {
-		return err
-	}
-	return b.draw(stdout)
+	return b.Results.printEnd()
 }
 
 // regime returns how measured calls follow each other.
@@ -195,9 +192,9 @@ func (m *collRank) addRows(streams, operations []*subject, roots int) error {
 	var plain []float64 // p50 in µs, by plan
 	rows := make([]Result, len(m.comms))
 	for i := range m.comms {
-		row := newRootsResult(operations[i*roots:][:roots])
+		row := newRootsResult(operations[i*roots:][:roots], m.every)
 		k := i % len(m.plans)
-		row.asked = m.plans[k]
+		row.Asked = m.plans[k]
 		if i < len(m.plans) {
 			plain = append(plain, row.P50)
 		} else {

@@ -13,40 +13,6 @@ import (
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-// Of few leaders all are drawn, of many as many as can be told apart, the first among them.
-func TestDrawnLeaders(t *testing.T) {
-	for n := range 100 {
-		drawn := DrawnLeaders(n)
-		if len(drawn) != min(n, mostDrawn) || !slices.IsSorted(drawn) || len(slices.Compact(slices.Clone(drawn))) != len(drawn) {
-			t.Errorf("of %d leaders %v are drawn", n, drawn)
-		}
-		if n > 0 && (drawn[0] != 0 || drawn[len(drawn)-1] >= n) {
-			t.Errorf("of %d leaders %v are drawn", n, drawn)
-		}
-	}
-}
-
-// A title says of a plan what decides the kinds of tasks that are drawn.
-func TestPlanTitle(t *testing.T) {
-	for _, test := range []struct {
-		plan  string
-		names []string
-		want  string
-	}{
-		{"shape=han,fs=64KiB,i=adapt/chain,s=sm", []string{"sbib"}, "i=adapt/chain s=sm"},
-		{"shape=han,i=adapt/chain,sb=sm,sr=solo", []string{"sbib"}, "i=adapt/chain sb=sm"},
-		{"shape=han,i=adapt/chain,s=sm", []string{"ib", "sb"}, "i=adapt/chain s=sm"},
-		{"shape=han", []string{"ib"}, ""},
-		{"no plan", []string{"ib"}, "no plan"},
-	} {
-		got := strings.Fields(PlanTitle(test.plan, test.names...))
-		slices.Sort(got)
-		if text := strings.Join(got, " "); test.plan != "no plan" && text != test.want || test.plan == "no plan" && PlanTitle(test.plan) != test.want {
-			t.Errorf("%s, %v: %q; want %q", test.plan, test.names, text, test.want)
-		}
-	}
-}
-
 // Each node has one leader: the root on its own node, else the node's first rank.
 func TestLeadersOf(t *testing.T) {
 	for _, test := range []struct {

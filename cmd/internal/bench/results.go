@@ -47,7 +47,7 @@ type Result struct {
 	TLS        string      `json:"tls,omitempty"`            // of connections between nodes, as it was given; empty: plain, or as the job has it
 	ToPlain    float64     `json:"ratio_to_plain,omitempty"` // of p50, to the one without TLS
 	Simulated  string      `json:"simulated,omitempty"`      // the machine; empty: the times were measured
-	asked      string      // the plan as it was given
+	Asked      string      `json:"asked,omitempty"`          // the plan as it was given; empty: what is chosen, anew for each size
 }
 
 // rootSpread is how much the choice of the root matters.
@@ -59,6 +59,7 @@ type rootSpread struct {
 	P50    []float64 `json:"p50_us"` // by root, as the next ones
 	Lows   []float64 `json:"lows_us"`
 	P99    []float64 `json:"p99_us"`
+	Every  int       `json:"every"` // from one root to the next
 }
 
 // notesOut returns the writer for notes: that of the results, unless a program reads these.
@@ -69,11 +70,11 @@ func notesOut(asData bool, stdout, stderr io.Writer) io.Writer {
 	return stdout
 }
 
-// newSpread sums up the median times of all roots. Of each root there are its least and
+// newSpread sums up the median times of all roots, or of every so manieth. Of each root there are its least and
 // its 99th percentile, too.
-func newSpread(p50, lows, p99 []float64) *rootSpread {
+func newSpread(every int, p50, lows, p99 []float64) *rootSpread {
 	sorted := slices.Sorted(slices.Values(p50))
-	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50, Lows: lows, P99: p99}
+	s := &rootSpread{Min: sorted[0], Median: stat.Quantile(0.5, stat.Empirical, sorted, nil), Max: sorted[len(sorted)-1], P50: p50, Lows: lows, P99: p99, Every: every}
 	if s.Min > 0 {
 		s.Ratio = kit.Round(s.Max/s.Min, 1e3)
 	}
@@ -81,7 +82,7 @@ func newSpread(p50, lows, p99 []float64) *rootSpread {
 }
 
 // newRootsResult sums up the same operation measured from each root.
-func newRootsResult(byRoot []*subject) Result {
+func newRootsResult(byRoot []*subject, every int) Result {
 	all := *byRoot[0]
 	all.times, all.raw, all.wrong = nil, nil, make([]int64, 1)
 	var p50, lows, p99 []float64
@@ -94,7 +95,7 @@ func newRootsResult(byRoot []*subject) Result {
 	slices.Sort(all.times)
 	r := newResult(&all)
 	if len(byRoot) > 1 {
-		r.Roots = newSpread(p50, lows, p99)
+		r.Roots = newSpread(every, p50, lows, p99)
 	}
 	return r
 }
@@ -196,7 +197,7 @@ func (r *Results) addRow(row Result) error {
 	case r.roots:
 		cells = append(cells, "-", "-", "-", "-")
 	}
-	return r.printLine(cells, row.asked)
+	return r.printLine(cells, row.Asked)
 }
 
 // digits writes a number with so many digits, not more than most of them behind the point.
@@ -231,12 +232,25 @@ func markTies(rows []Result) {
 	}
 }
 
+// Name tells the row's plan from others: the plan as given, a lone shape without its key. Without a plan it is chosen
+// anew for each size.
+func (r *Result) Name() string {
+	name := "chosen"
+	if r.Asked != "" {
+		name = strings.ReplaceAll(strings.TrimPrefix(r.Asked, "shape="), ",", " ")
+	}
+	if r.TLS != "" {
+		name += ", TLS"
+	}
+	return name
+}
+
 // tieText names the rows of a tie, in a line of notes; empty: there is none.
 func tieText(rows []Result) string {
 	var names []string
 	for i := range rows {
 		if rows[i].Tie {
-			names = append(names, rows[i].name())
+			names = append(names, rows[i].Name())
 		}
 	}
 	if names == nil {

@@ -70,15 +70,15 @@ func TestSpread(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 2))
 	for range 50 {
 		p50 := drawTimes(rng)
-		want := newSpread(p50, p50, p50)
+		want := newSpread(1, p50, p50, p50)
 		mixed := slices.Clone(p50)
 		rng.Shuffle(len(mixed), func(i, j int) { mixed[i], mixed[j] = mixed[j], mixed[i] })
-		s := newSpread(mixed, mixed, mixed)
+		s := newSpread(1, mixed, mixed, mixed)
 		if s.Min != p50[0] || s.Max != p50[len(p50)-1] || s.Median != want.Median || s.Ratio != want.Ratio || s.Median < s.Min || s.Median > s.Max || s.Ratio < 1 || !slices.Equal(s.P50, mixed) {
 			t.Errorf("%+v of %v", s, mixed)
 		}
 	}
-	if s := newSpread([]float64{0, 1}, nil, nil); s.Ratio != 0 {
+	if s := newSpread(1, []float64{0, 1}, nil, nil); s.Ratio != 0 {
 		t.Errorf("%+v: a ratio to no time", s)
 	}
 }
@@ -92,7 +92,7 @@ func TestRowsHaveAllColumns(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, row := range []Result{
-			{Collective: "bcast", Shape: "han", Bytes: 8, P50: 1.5, TLS: "job", ToPlain: 1.25, Roots: newSpread([]float64{1, 2}, nil, nil)},
+			{Collective: "bcast", Shape: "han", Bytes: 8, P50: 1.5, TLS: "job", ToPlain: 1.25, Roots: newSpread(1, []float64{1, 2}, nil, nil)},
 			{Collective: "allreduce", Shape: "flat-ar", Bytes: 1 << 20, P50: 150.25},
 		} {
 			if err := r.addRow(row); err != nil {
@@ -137,38 +137,10 @@ func TestPrintEnd(t *testing.T) {
 	}
 }
 
-// A figure of sizes has a point for each row and a gap where a plan was not measured with a size. Of
-// roots it has a line with as many points as there are roots. Streams are not drawn. What was chosen is one line, of
-// whatever shapes.
-func TestFigure(t *testing.T) {
-	b := &Coll{every: 2}
-	b.Job = fakeJob{on: tasktest.Topology(t, "2x2")}
-	b.Results.All = []Result{
-		{Collective: "wire", Shape: "tcp", Bytes: 8},
-		{Collective: "bcast", Shape: "han", Bytes: 8, P50: 1, Min: 0.5, P99: 3},
-		{Collective: "bcast", Shape: "flat", Bytes: 8, P50: 2, asked: "shape=flat"},
-		{Collective: "bcast", Shape: "ar", Bytes: 64, P50: 4},
-		{Collective: "bcast", Shape: "ar", Bytes: 64, P50: 5, TLS: "job"},
-		{Collective: "bcast", Shape: "tcp", Bytes: 512, P50: 4},
-		{Collective: "reduce", Shape: "han", Bytes: 8, Roots: newSpread([]float64{1, 2, 4, 8}, nil, nil)},
-	}
-	f := b.figure()
-	if len(f.Plots) != 2 {
-		t.Fatalf("%d panels, want one of sizes and one of roots", len(f.Plots))
-	}
-	sizes, roots := f.Plots[0], f.Plots[1]
-	if len(sizes.Names) != 2 || len(sizes.Series) != 3 || !slices.Equal(sizes.Series[0].Values, []float64{1, 4}) || sizes.Series[0].Low[0] != 0.5 || sizes.Series[0].High[0] != 3 || !math.IsNaN(sizes.Series[1].Values[1]) {
-		t.Errorf("%+v", sizes)
-	}
-	if len(roots.Series) != 1 || len(roots.Series[0].Values) != 4 || roots.Step != 2 || !strings.Contains(roots.Title, "slowest root to fastest 8.00") {
-		t.Errorf("%+v", roots)
-	}
-}
-
 // Plans tie if their intervals overlap with the fastest one's. One sample has no interval.
 func TestTies(t *testing.T) {
 	row := func(iters int, mean, half float64, asked string) Result {
-		return Result{Iters: iters, Mean: mean, Half: half, asked: asked}
+		return Result{Iters: iters, Mean: mean, Half: half, Asked: asked}
 	}
 	for _, test := range []struct {
 		rows []Result
@@ -214,11 +186,11 @@ func TestRowNames(t *testing.T) {
 		want string
 	}{
 		{Result{Shape: "rsag"}, "chosen"},
-		{Result{Shape: "flat", asked: "shape=flat"}, "flat"},
-		{Result{Shape: "han", asked: "shape=han,fs=64KiB,i=adapt/chain", TLS: "job"}, "han fs=64KiB i=adapt/chain, TLS"},
-		{Result{Shape: "han", asked: "w=4"}, "w=4"},
+		{Result{Shape: "flat", Asked: "shape=flat"}, "flat"},
+		{Result{Shape: "han", Asked: "shape=han,fs=64KiB,i=adapt/chain", TLS: "job"}, "han fs=64KiB i=adapt/chain, TLS"},
+		{Result{Shape: "han", Asked: "w=4"}, "w=4"},
 	} {
-		if got := test.row.name(); got != test.want {
+		if got := test.row.Name(); got != test.want {
 			t.Errorf("%+v: %q, want %q", test.row, got, test.want)
 		}
 	}
@@ -231,7 +203,6 @@ func TestSegmentFlags(t *testing.T) {
 		"must be above 0":            func(b *Segments) { b.Stop.Budget = 0 },
 		"at most":                    func(b *Segments) { b.given = make([]string, MaxPlans+1) },
 		"2 sizes":                    func(b *Segments) { b.Bytes = "8,16" },
-		"--svg /nowhere/figure.svg":  func(b *Segments) { b.SVG = "/nowhere/figure.svg" },
 		"unknown shape \"nothing\"":  func(b *Segments) { b.given = []string{"shape=nothing"} },
 	} {
 		b := &Segments{Registry: all.Submodules(), Stop: stats.Stop{Budget: 1}}

@@ -25,7 +25,6 @@ import (
 type Segments struct {
 	kit.Problem
 	JSON     bool
-	SVG      string // a file for a figure; empty: none
 	file     string // --simulate; empty: nothing is simulated
 	Stop     stats.Stop
 	Registry submodules.Registry
@@ -48,8 +47,8 @@ var (
 	_ TaskMeter = (*meter.Simulated)(nil)
 )
 
-// AddFlags adds all flags. figure names the picture of --svg.
-func (b *Segments) AddFlags(c *cobra.Command, figure string) {
+// AddFlags adds all flags.
+func (b *Segments) AddFlags(c *cobra.Command) {
 	b.AddJobFlags(c)
 	b.AddRequestFlags(c, "64KiB", "size of a segment")
 	f := c.Flags()
@@ -57,7 +56,6 @@ func (b *Segments) AddFlags(c *cobra.Command, figure string) {
 	f.DurationVar(&b.Stop.Budget, "time", time.Second, "time for the repetitions, if 95% confidence of the mean within 2.5% doesn't come first")
 	f.StringVar(&b.file, "simulate", "", kit.SimulateText)
 	f.BoolVar(&b.JSON, "json", false, "print JSON")
-	f.StringVar(&b.SVG, "svg", "", "draw "+figure+" to a file")
 }
 
 // RunOnRanks reads the flags, prepares ranks, and calls f with writers that print on rank 0 only.
@@ -88,9 +86,6 @@ func (b *Segments) read() (err error) {
 	}
 	if b.Stop.Budget <= 0 {
 		return kit.Usagef("--time %v: must be above 0", b.Stop.Budget)
-	}
-	if err := kit.CheckOutput("svg", b.SVG); err != nil {
-		return err
 	}
 	b.Forced, err = ReadPlans(&b.Problem, b.Registry, b.given)
 	return err

@@ -53,10 +53,7 @@ func (b *Coll) runSimulated(ctx context.Context, operand string, stdout, stderr 
 			}
 		}
 	}
-	if err := b.Results.printEnd(); err != nil {
-		return err
-	}
-	return b.draw(stdout)
+	return b.Results.printEnd()
 }
 
 // simulatedProgress tells the need of the largest simulation, and complains if it doesn't fit.
@@ -105,9 +102,9 @@ func (b *Coll) simulate(ctx context.Context, meter tune.Meter, r tasks.Request, 
 	}
 	slices.Sort(all)
 	row = sumUp(t, r, first, all)
-	row.asked = forced
+	row.Asked = forced
 	if len(p50) > 1 {
-		row.Roots = newSpread(p50, lows, p99)
+		row.Roots = newSpread(b.every, p50, lows, p99)
 	}
 	return row, nil
 }

@@ -49,10 +49,10 @@ The cost is the time on each leader, the median over repetitions. Of a stage tha
 occurs often (sbib of a bcast: once for each segment but the first) the time of
 each occurrence is printed in µs, and from which on it is settled: the medians of
 neighbours stay within 10%. The mean from there on is the cost. A plan's fs is ignored:
---bytes is the size of a segment. --svg draws these times, one panel for each plan (HAN, figure 3).`,
+--bytes is the size of a segment. tierflow-lab figure draws what --json prints.`,
 		Example: `  tierflow bench task ib --plan i=adapt/chain
   tierflow bench task sbib --bytes 128KiB --topo 6x2
-  tierflow bench task sbib --plan i=adapt/chain --plan i=adapt/binary --svg sbib.svg
+  tierflow bench task sbib --plan i=adapt/chain --plan i=adapt/binary --json
   tierflow bench task sbib --topo 64x12 --simulate assumed
   tierflow bench task iar --op allreduce
   tierflow bench task sbiagirssr --op allreduce --shape rsag
@@ -66,7 +66,7 @@ neighbours stay within 10%. The mean from there on is the cost. A plan's fs is i
 			return b.RunOnRanks(c, b.run)
 		}),
 	}
-	b.AddFlags(c, "the times of a task that occurs often")
+	b.AddFlags(c)
 	c.Flags().StringVar(&b.op, "op", "", "collective to measure the task in (default the first that has it)")
 	c.Flags().StringVar(&b.shapeName, "shape", "", "shape to measure the task in (default that of --plan, or the first that has it)")
 	return c
@@ -97,8 +97,8 @@ func (b *benchTask) readWhere() error {
 	return kit.Usagef("--shape %s: known are %v", b.shapeName, tasks.Shapes())
 }
 
-// taskResult is the output for one stage task.
-type taskResult struct {
+// TaskResult is the output for one stage task.
+type TaskResult struct {
 	Task        string        `json:"task"`
 	Collective  string        `json:"collective"`
 	Plan        string        `json:"plan"`
@@ -109,15 +109,12 @@ type taskResult struct {
 }
 
 func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
-	results := make([]taskResult, len(b.Forced))
+	results := make([]TaskResult, len(b.Forced))
 	requests := make([]tasks.Request, len(b.Forced))
 	plans := make([]tasks.Plan, len(b.Forced))
 	for i, forced := range b.Forced {
 		var err error
 		if requests[i], plans[i], results[i].Key, err = b.findRequest(forced); err != nil {
-			return err
-		}
-		if err := b.checkSeries(requests[i], plans[i]); err != nil {
 			return err
 		}
 	}
@@ -142,39 +139,11 @@ func (b *benchTask) run(ctx context.Context, stdout, stderr io.Writer) error {
 	if err != nil || !isFirst {
 		return err
 	}
-	return b.show(stdout, results)
-}
-
-// checkSeries complains if a figure is asked for of a task occurring once on each leader.
-func (b *benchTask) checkSeries(r tasks.Request, p tasks.Plan) error {
-	if b.SVG == "" {
-		return nil
-	}
-	keys, err := stageKeys(r, b.Job.Topology(), p)
-	if err != nil {
-		return err
-	}
-	keys = slices.DeleteFunc(keys, func(k costs.Key) bool { return k.Task != b.name })
-	if len(keys) <= len(LeadersOf(b.Job.Topology(), r, p)) {
-		return kit.Usagef("--svg: %s occurs once in a pipeline, so there is no series to draw; tierflow-lab overlap --svg draws tasks side by side", b.name)
-	}
-	return nil
-}
-
-// show prints and draws the results.
-func (b *benchTask) show(stdout io.Writer, results []taskResult) error {
-	if err := b.print(stdout, results); err != nil || b.SVG == "" {
-		return err
-	}
-	figure, err := drawSettling(b.name, b.Segment, b.Job, results)
-	if err != nil {
-		return err
-	}
-	return kit.WriteOutput(stdout, b.SVG, figure)
+	return b.print(stdout, results)
 }
 
 // print prints the results.
-func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
+func (b *benchTask) print(stdout io.Writer, results []TaskResult) error {
 	if b.JSON {
 		return kit.WriteJSON(stdout, document{newProvenance(b.Job, ""), results})
 	}
@@ -187,7 +156,7 @@ func (b *benchTask) print(stdout io.Writer, results []taskResult) error {
 }
 
 // fill takes the task's cost from the measurements.
-func (r *taskResult) fill(name string, t *levels.Topology, request tasks.Request, p tasks.Plan, series []costs.Series, book *costs.Book) error {
+func (r *TaskResult) fill(name string, t *levels.Topology, request tasks.Request, p tasks.Plan, series []costs.Series, book *costs.Book) error {
 	cost, ok := book.Cost(r.Key)
 	if !ok {
 		return fmt.Errorf("measuring %v gave no cost of %s", request, name)
@@ -354,7 +323,7 @@ func LeadersOf(t *levels.Topology, r tasks.Request, p tasks.Plan) (all []levels.
 	return all
 }
 
-func (r taskResult) print(out io.Writer) error {
+func (r TaskResult) print(out io.Writer) error {
 	fmt.Fprintf(out, "# %s of %s, plan %s\n", r.Task, r.Collective, r.Plan)
 	fmt.Fprintf(out, "slowest leader: %.1f µs ± %.1f (95%%), p50 %.1f, min %.1f, p95 %.1f, max %.1f; %d samples, %d outliers\n",
 		r.Mean/1e3, r.Half/1e3, r.P50/1e3, r.Min/1e3, r.P95/1e3, r.Max/1e3, r.N, r.Outliers)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -81,7 +80,7 @@ func TestBenchTaskOfDefaultPlans(t *testing.T) {
 				if coll.HasData() {
 					args = append(args, "--bytes", "4KiB")
 				}
-				got := kittest.Decode[printed[taskResult]](t, tierflow.Run(t, args...).Out).Results[0]
+				got := kittest.Decode[printed[TaskResult]](t, tierflow.Run(t, args...).Out).Results[0]
 				if !strings.HasPrefix(got.Plan, "shape="+p.Shape.String()+",") || got.Collective != coll.String() || got.Task != name || got.Mean <= 0 {
 					t.Errorf("%v of %v: %s of %s took %v ns in plan %s", name, r, got.Task, got.Collective, got.Mean, got.Plan)
 				}
@@ -161,9 +160,8 @@ func TestBenchTaskTable(t *testing.T) {
 
 // In a simulated pipeline a stage task takes as long again and again in the end.
 func TestTaskSimulated(t *testing.T) {
-	figure := filepath.Join(t.TempDir(), "task.svg")
-	args := []string{"bench", "task", "sbib", "--topo", "12x2", "--simulate", "assumed", "--svg", figure, "--json", "--plan"}
-	document := kittest.Decode[printed[taskResult]](t, tierflow.Run(t, append(args, "i=adapt/chain")...).Out)
+	args := []string{"bench", "task", "sbib", "--topo", "12x2", "--simulate", "assumed", "--json", "--plan"}
+	document := kittest.Decode[printed[TaskResult]](t, tierflow.Run(t, append(args, "i=adapt/chain")...).Out)
 	if p := document.Provenance; p.Topology != "12x2" || !strings.Contains(p.Links, "simulated on a machine, assumed") || p.CPUs != 0 {
 		t.Errorf("provenance %+v", p)
 	}
@@ -176,18 +174,11 @@ func TestTaskSimulated(t *testing.T) {
 			t.Errorf("leader %d: %v", s.Leader, s.NS)
 		}
 	}
-	kittest.CheckDrawing(t, figure, "i=adapt/chain", "occurrence", ">r0<", "µs")
-	args[2] = "ib"
-	tierflow.Refuses(t, "ib occurs once", append(args, "i=adapt/chain")...)
 }
 
-// What can't be drawn or isn't known is said before anything is measured.
-func TestFigureArguments(t *testing.T) {
+// What isn't known is said before anything is measured.
+func TestTaskArguments(t *testing.T) {
 	tierflow.RefusesAll(t, "bench", map[string]string{
-		"task sbib --svg /nowhere/x.svg":            "there is no directory /nowhere",
-		"task sbib --svg /":                         "a directory",
-		"task sbib --svg -":                         "standard output has the numbers",
-		"task ib --svg x.svg --simulate assumed":    "ib occurs once",
 		"task sbib --simulate assumed --time 1s":    "--time: a simulation",
 		"task sbib --simulate nothing.json":         "nothing.json",
 		"task sbib --simulate assumed --link 1us":   "--link",

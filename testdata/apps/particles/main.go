@@ -5,7 +5,8 @@
 // more. Messages up to a threshold leave at once, longer ones one after the other. The threshold
 // tunes itself while the program runs.
 //
-//	tierflow run -n 8 -- particles -small 0 -svg particles.svg
+//	tierflow run -n 8 -- particles -small 0 -curve particles.json
+//	tierflow-lab figure particles.json -o particles.svg
 //
 // Rank 0 prints what steps took on the slowest rank, and what the tuner has found. Ranks check that
 // each particle is where it must be, and none was lost.
@@ -13,6 +14,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -29,7 +31,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // particle is in a ring of 2⁶⁴ places.
@@ -40,7 +41,7 @@ type particle struct {
 type settings struct {
 	particles, steps, every int
 	small                   int64
-	svg, topo               string
+	curve, topo             string
 }
 
 func main() {
@@ -58,7 +59,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f.IntVar(&s.every, "every", 5, "steps from one trial to the next, 2 or more; 0: the threshold stays")
 	f.Int64Var(&s.small, "small", 0, "the threshold in the beginning, bytes")
 	f.StringVar(&s.topo, "topo", "", "goroutine ranks on such nodes, linked at 1 Gbit/s and 200 µs; empty: the ranks of the job")
-	f.StringVar(&s.svg, "svg", "", "file for a plot of the steps' times; empty: none")
+	f.StringVar(&s.curve, "curve", "", "file for the steps' times, for tierflow-lab figure; empty: none")
 	if err := f.Parse(args); err != nil {
 		return err
 	} else if s.particles < 1 || s.steps < 10 || s.small < 0 {
@@ -79,7 +80,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return report(ctx, comm, s, out)
 }
 
-// report runs the simulation, and prints and draws its times on rank 0.
+// report runs the simulation, and prints its times on rank 0.
 func report(ctx context.Context, c *planner.Comm, s settings, out io.Writer) error {
 	ms, tuner, err := simulate(ctx, c, s)
 	if err != nil || c.Rank() != 0 {
@@ -87,14 +88,15 @@ func report(ctx context.Context, c *planner.Comm, s settings, out io.Writer) err
 	}
 	tenth := len(ms) / 10
 	fmt.Fprintf(out, "small=%d first=%.3fms last=%.3fms\n%s", s.small, middle(ms[:tenth]), middle(ms[len(ms)-tenth:]), tuner.Explain())
-	if s.svg == "" {
+	if s.curve == "" {
 		return nil
 	}
-	svg, err := viz.Plot{Title: fmt.Sprintf("particles on %v, threshold %s in the beginning", c.Topology(), tasks.FormatBytes(s.small)), X: "step", Y: "ms", Style: viz.Lines, Series: []viz.Series{{Name: "step", Values: ms}}}.SVG()
+	title := fmt.Sprintf("particles on %v, threshold %s in the beginning", c.Topology(), tasks.FormatBytes(s.small))
+	curve, err := json.Marshal(map[string]any{"title": title, "x": "step", "y": "ms", "series": []any{map[string]any{"name": "step", "values": ms}}})
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(s.svg, svg, 0o644)
+	return os.WriteFile(s.curve, curve, 0o644)
 }
 
 // rules let a named value decide which messages are short.

@@ -70,14 +70,14 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// The program runs on goroutine ranks, too, and draws.
+// The program runs on goroutine ranks, too, and writes its curve.
 func TestRun(t *testing.T) {
 	var out strings.Builder
-	svg := filepath.Join(t.TempDir(), "p.svg")
-	if err := run(t.Context(), []string{"-topo", "3x1", "-particles", "20", "-steps", "20", "-small", "9", "-svg", svg}, &out); err != nil {
+	curve := filepath.Join(t.TempDir(), "p.json")
+	if err := run(t.Context(), []string{"-topo", "3x1", "-particles", "20", "-steps", "20", "-small", "9", "-curve", curve}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(svg); err != nil || !strings.Contains(string(text), "threshold 9B in the beginning") || !strings.Contains(out.String(), "tuner of $small: ") {
+	if text, err := os.ReadFile(curve); err != nil || !strings.Contains(string(text), "threshold 9B in the beginning") || !strings.Contains(out.String(), "tuner of $small: ") {
 		t.Errorf("%v, it says %s", err, &out)
 	}
 	for _, args := range [][]string{{"-steps", "3"}, {"-topo", "x"}, {"-small", "-1"}} {

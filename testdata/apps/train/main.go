@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"io"
@@ -28,7 +29,6 @@ import (
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 func main() {
@@ -65,7 +65,7 @@ func parse(args []string) (s settings, err error) {
 	f.Uint64Var(&s.seed, "seed", 1, "of the first weights and of the examples")
 	f.Float64Var(&s.rate, "rate", 0.002, "of the descent")
 	f.StringVar(&s.data, "data", "", "folder with Go files; empty: the toolchain's source")
-	f.StringVar(&s.curve, "curve", "train.svg", "file for the loss curve; empty: none")
+	f.StringVar(&s.curve, "curve", "train.json", "file for the loss curve, for tierflow-lab figure; empty: none")
 	f.IntVar(&s.turns, "turns", 0, "instead of training, find the hidden share of communication: whole steps, computing and sums in so many turns")
 	f.StringVar(&s.layers, "layers", "", "file for what layers take, of -turns, for tierflow simulate train; empty: none")
 	f.StringVar(&s.picture, "picture", "", "file for a picture of a step, of -turns; empty: none")
@@ -123,11 +123,11 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if s.curve != "" {
-		svg, err := viz.Plot{Title: "bits a byte, " + s.mode + ", " + s.sum + " sums", X: "step", Y: "bits", Style: viz.Lines, Series: result.series()}.SVG()
+		curve, err := json.Marshal(map[string]any{"title": "bits a byte, " + s.mode + ", " + s.sum + " sums", "x": "step", "y": "bits", "series": result.series()})
 		if err != nil {
 			return err
 		}
-		if err := os.WriteFile(s.curve, svg, 0o644); err != nil {
+		if err := os.WriteFile(s.curve, curve, 0o644); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "curve %s\n", s.curve)
@@ -162,7 +162,7 @@ type result struct {
 }
 
 // series is the curve, and its mean over tens of steps.
-func (r *result) series() []viz.Series {
+func (r *result) series() []any {
 	mean := make([]float64, len(r.losses))
 	for i := range mean {
 		part := r.losses[max(0, i-9) : i+1]
@@ -170,7 +170,7 @@ func (r *result) series() []viz.Series {
 			mean[i] += l / float64(len(part))
 		}
 	}
-	return []viz.Series{{Name: "step", Values: r.losses}, {Name: "mean of 10", Values: mean}}
+	return []any{map[string]any{"name": "step", "values": r.losses}, map[string]any{"name": "mean of 10", "values": mean}}
 }
 
 // train trains, and prints how it goes.

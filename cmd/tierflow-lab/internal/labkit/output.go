@@ -5,7 +5,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
-	"github.com/tierflow/tierflow/viz"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 )
 
 // The sides on which columns are aligned.
@@ -27,7 +27,7 @@ func Print(out io.Writer, asJSON bool, results any, align uint, write func(w io.
 
 // Draw writes a figure to the file of --svg, if there is a name. It comes after [Print]: a file
 // that can't be written loses nothing else.
-func Draw(out io.Writer, name string, figure viz.Panels) error {
+func Draw(out io.Writer, name string, figure charts.Panels) error {
 	if name == "" {
 		return nil
 	}

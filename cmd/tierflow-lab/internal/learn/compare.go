@@ -7,11 +7,11 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/learn"
 	"github.com/tierflow/tierflow/planner/tune"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // contests are the ways to compare.
@@ -197,10 +197,10 @@ func cheapest(prices []float64) int {
 
 // figure draws the mean slowdown over the time of all measurements so far, a plot for each set,
 // as figures 3 and 10 of the paper.
-func figure(all []setResult) viz.Panels {
-	panels := viz.Panels{Title: "slowdown of what is chosen after some time of measuring, first seed"}
+func figure(all []setResult) charts.Panels {
+	panels := charts.Panels{Title: "slowdown of what is chosen after some time of measuring, first seed"}
 	for _, one := range all {
-		p := viz.Plot{Title: one.Set, X: "s of measurements", Y: "mean slowdown − 1", LogY: true, Style: viz.Lines}
+		p := charts.Plot{Title: one.Set, X: "s of measurements", Y: "mean slowdown − 1", LogY: true, Style: charts.Lines}
 		every := one.Ways[0].Seconds
 		var times []float64
 		for k := range 25 {
@@ -213,7 +213,7 @@ func figure(all []setResult) viz.Panels {
 			p.Names = append(p.Names, name)
 		}
 		for _, way := range one.Ways {
-			series := viz.Series{Name: way.Name}
+			series := charts.Series{Name: way.Name}
 			for _, at := range times {
 				series.Values = append(series.Values, way.at(at))
 			}

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	tuning "github.com/tierflow/tierflow/cmd/internal/tune"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // comparison is the output of compare.
@@ -138,14 +138,14 @@ func (c *comparison) print(w io.Writer) {
 
 // figures draws figures 8 and 9 of the HAN paper: how long the methods search, and what
 // their choices take, beside the median and the mean of all configurations.
-func (c *comparison) figures() viz.Panels {
-	seconds := viz.Plot{Title: "time of the search", X: "method", Y: "s", LogY: true, Style: viz.Bars, Names: []string{""}}
-	chosen := viz.Plot{Title: "time of what was chosen", X: "collective and bytes", Y: "µs", LogY: true, Style: viz.Bars}
+func (c *comparison) figures() charts.Panels {
+	seconds := charts.Plot{Title: "time of the search", X: "method", Y: "s", LogY: true, Style: charts.Bars, Names: []string{""}}
+	chosen := charts.Plot{Title: "time of what was chosen", X: "collective and bytes", Y: "µs", LogY: true, Style: charts.Bars}
 	for _, point := range c.Points {
 		chosen.Names = append(chosen.Names, point.Collective+" "+tasks.FormatBytes(point.Bytes))
 	}
 	for _, m := range c.Methods {
-		searched, s := viz.Series{Name: m.Method, Values: []float64{m.TuningS}}, viz.Series{Name: m.Method}
+		searched, s := charts.Series{Name: m.Method, Values: []float64{m.TuningS}}, charts.Series{Name: m.Method}
 		for _, point := range c.Points {
 			ns := math.NaN()
 			if choice, ok := m.choiceAt(point); ok {
@@ -155,10 +155,10 @@ func (c *comparison) figures() viz.Panels {
 		}
 		seconds.Series, chosen.Series = append(seconds.Series, searched), append(chosen.Series, s)
 	}
-	median, mean := viz.Series{Name: "median of all"}, viz.Series{Name: "mean of all"}
+	median, mean := charts.Series{Name: "median of all"}, charts.Series{Name: "mean of all"}
 	for _, point := range c.Points {
 		median.Values, mean.Values = append(median.Values, point.Median/1e3), append(mean.Values, point.Mean/1e3)
 	}
 	chosen.Series = append(chosen.Series, median, mean)
-	return viz.Panels{Title: "methods of tuning, " + c.Topology, Columns: 1, Plots: []viz.Plot{seconds, chosen}}
+	return charts.Panels{Title: "methods of tuning, " + c.Topology, Columns: 1, Plots: []charts.Plot{seconds, chosen}}
 }

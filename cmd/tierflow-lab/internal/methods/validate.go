@@ -15,12 +15,12 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	tuning "github.com/tierflow/tierflow/cmd/internal/tune"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // validateCommand returns validate.
@@ -250,12 +250,12 @@ func printValidations(w io.Writer, all []validation) {
 
 // drawValidations draws figures 4 and 7 of the HAN paper: predicted beside measured times,
 // in the order of the latter, one panel for each collective.
-func drawValidations(all []validation) viz.Panels {
-	figure := viz.Panels{Title: "times of every configuration", Columns: 1}
+func drawValidations(all []validation) charts.Panels {
+	figure := charts.Panels{Title: "times of every configuration", Columns: 1}
 	for _, v := range all {
-		p := viz.Plot{
-			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: viz.Lines, First: 1,
-			Series: []viz.Series{{Name: "measured"}, {Name: "predicted by stages"}, {Name: "by tasks alone"}},
+		p := charts.Plot{
+			Title: v.Collective + " of " + tasks.FormatBytes(v.Bytes), X: "configuration, by measured time", Y: "µs", LogY: true, Style: charts.Lines, First: 1,
+			Series: []charts.Series{{Name: "measured"}, {Name: "predicted by stages"}, {Name: "by tasks alone"}},
 		}
 		for _, row := range v.Rows {
 			p.Series[0].Values = append(p.Series[0].Values, row.Measured/1e3)

@@ -21,10 +21,13 @@ import (
 )
 
 // benchOverlap is the command overlap.
-type benchOverlap struct{ bench.Segments }
+type benchOverlap struct {
+	bench.Segments
+	svg string // a file for a figure; empty: none
+}
 
 func overlapCommand(reg submodules.Registry) *cobra.Command {
-	b := &benchOverlap{bench.Segments{Registry: reg}}
+	b := &benchOverlap{Segments: bench.Segments{Registry: reg}}
 	c := &cobra.Command{
 		Use:   "overlap [KIND+KIND...]",
 		Short: "Measure how much of a task another one hides",
@@ -43,10 +46,14 @@ occurs often, "first" is its first time there, right after the stage before it.
   tierflow-lab overlap --topo 64x12 --simulate assumed`,
 		Args: cobra.ArbitraryArgs,
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
+			if err := kit.CheckOutput("svg", b.svg); err != nil {
+				return err
+			}
 			return b.RunOnRanks(c, func(ctx context.Context, stdout, stderr io.Writer) error { return b.run(ctx, args, stdout, stderr) })
 		}),
 	}
-	b.AddFlags(c, "the times of each leader")
+	b.AddFlags(c)
+	c.Flags().StringVar(&b.svg, "svg", "", "draw the times of each leader to a file")
 	return c
 }
 
@@ -100,7 +107,7 @@ func (b *benchOverlap) run(ctx context.Context, names []string, stdout, stderr i
 	if err != nil {
 		return err
 	}
-	return labkit.Draw(stdout, b.SVG, drawOverlaps(b.Segment, b.Job, results))
+	return labkit.Draw(stdout, b.svg, drawOverlaps(b.Segment, b.Job, results))
 }
 
 // pairs reads operands such as ib+sb, each with all plans.

@@ -3,27 +3,26 @@ package trials
 import (
 	"fmt"
 
-	"github.com/tierflow/tierflow/cmd/internal/bench"
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 	"github.com/tierflow/tierflow/tasks"
-	"github.com/tierflow/tierflow/viz"
 )
 
 // drawOverlaps draws figures 2 and 6 of the HAN paper: times of tasks alone, at once and
 // in turn on each leader, one panel for each pair and plan.
-func drawOverlaps(segment int64, j kit.Job, results []overlapResult) viz.Panels {
-	figure := viz.Panels{Title: fmt.Sprintf("tasks on leaders, segments of %s, %v", tasks.FormatBytes(segment), j.Topology())}
+func drawOverlaps(segment int64, j kit.Job, results []overlapResult) charts.Panels {
+	figure := charts.Panels{Title: fmt.Sprintf("tasks on leaders, segments of %s, %v", tasks.FormatBytes(segment), j.Topology())}
 	for _, r := range results {
-		p := viz.Plot{Title: bench.PlanTitle(r.Plan, r.Kinds[0], r.Kinds[1]), X: "leader", Y: "µs", Style: viz.Bars}
-		drawn := bench.DrawnLeaders(len(r.LeaderRanks))
+		p := charts.Plot{Title: planTitle(r.Plan, r.Kinds[0], r.Kinds[1]), X: "leader", Y: "µs", Style: charts.Bars}
+		drawn := drawnLeaders(len(r.LeaderRanks))
 		for _, i := range drawn {
-			p.Names = append(p.Names, bench.LeaderName(r.LeaderRanks[i]))
+			p.Names = append(p.Names, leaderName(r.LeaderRanks[i]))
 		}
 		add := func(name string, ns []float64) {
 			if len(ns) == 0 {
 				return
 			}
-			s := viz.Series{Name: name}
+			s := charts.Series{Name: name}
 			for _, i := range drawn {
 				s.Values = append(s.Values, ns[i]/1e3)
 			}

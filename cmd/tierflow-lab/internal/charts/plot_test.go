@@ -1,4 +1,4 @@
-package viz_test
+package charts_test
 
 import (
 	"bytes"
@@ -9,21 +9,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/viz"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/charts"
 )
 
 // A plot is XML that names its series, the same each time, and leaves out what
 // can't be drawn.
 func TestPlot(t *testing.T) {
-	p := viz.Plot{
+	p := charts.Plot{
 		Title: "a title", X: "size", Y: "µs", LogY: true, Names: []string{"1KiB", "4KiB", "16KiB"},
-		Series: []viz.Series{
+		Series: []charts.Series{
 			{Name: "han", Values: []float64{10, 20, 35}},
 			{Name: "flat", Values: []float64{5, math.NaN(), 0}},
 			{Name: "nothing", Values: []float64{math.NaN()}},
 		},
 	}
-	for _, p.Style = range []viz.Style{viz.Points, viz.Lines, viz.Bars} {
+	for _, p.Style = range []charts.Style{charts.Points, charts.Lines, charts.Bars} {
 		drawing, err := p.SVG()
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestPlot(t *testing.T) {
 			t.Errorf("no XML: %v", err)
 		}
 	}
-	if _, err := (viz.Plot{Title: "empty", Series: p.Series[2:]}).SVG(); err == nil || !strings.Contains(err.Error(), "empty") {
+	if _, err := (charts.Plot{Title: "empty", Series: p.Series[2:]}).SVG(); err == nil || !strings.Contains(err.Error(), "empty") {
 		t.Errorf("a plot of nothing gives %v", err)
 	}
 }
@@ -54,15 +54,15 @@ func TestPlot(t *testing.T) {
 // Panels share a legend, in which a name has one entry, and have titles of their own.
 // Whiskers, even ends that a logarithmic axis doesn't have, are drawn.
 func TestPanels(t *testing.T) {
-	one := viz.Plot{
-		Title: "left", X: "root", Y: "µs", LogY: true, Style: viz.Lines, First: 100, Step: 50,
-		Series: []viz.Series{
+	one := charts.Plot{
+		Title: "left", X: "root", Y: "µs", LogY: true, Style: charts.Lines, First: 100, Step: 50,
+		Series: []charts.Series{
 			{Name: "han", Values: []float64{10, 20, 1234567}, Low: []float64{-1, 15, math.NaN()}, High: []float64{11, 30, 2e6}},
 			{Name: "flat", Values: []float64{40, 50, 60}},
 		},
 	}
-	other := viz.Plot{Title: "right", Style: viz.Bars, Names: []string{"a rather long name", "another such name", "and one more of them", "and the very last"}, Series: one.Series[:1]}
-	drawing, err := viz.Panels{Title: "both", Plots: []viz.Plot{one, other}}.SVG()
+	other := charts.Plot{Title: "right", Style: charts.Bars, Names: []string{"a rather long name", "another such name", "and one more of them", "and the very last"}, Series: one.Series[:1]}
+	drawing, err := charts.Panels{Title: "both", Plots: []charts.Plot{one, other}}.SVG()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +72,7 @@ func TestPanels(t *testing.T) {
 			t.Errorf("%q occurs %d times, want %d (-1: some)", want, got, count)
 		}
 	}
-	for _, empty := range []viz.Panels{{Title: "none"}, {Plots: []viz.Plot{one, {Title: "bare"}}}} {
+	for _, empty := range []charts.Panels{{Title: "none"}, {Plots: []charts.Plot{one, {Title: "bare"}}}} {
 		if _, err := empty.SVG(); err == nil || !strings.Contains(err.Error(), "nothing to draw") {
 			t.Errorf("%s: %v", empty.Title, err)
 		}
