@@ -8,7 +8,7 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-//go:generate go -C gen run . -pkg kernel -out ../kernel_avx2_amd64.s -stubs ../kernel_avx2_amd64.go
+//go:generate env GOWORK=off go -C gen run . -pkg kernel -out ../kernel_avx2_amd64.s -stubs ../kernel_avx2_amd64.go
 
 var (
 	hasAVX2 = cpu.X86.HasAVX2

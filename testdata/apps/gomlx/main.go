@@ -1,7 +1,7 @@
 // Command gomlx trains a model of GoMLX on all ranks: its pure-Go backend computes gradients, and
 // planner/fuse averages them. It is a module of its own, so that GoMLX is none of tierflow's.
 //
-//	cd testdata/apps/gomlx && go build && tierflow run -n 4 -- ./gomlx
+//	cd testdata/apps/gomlx && GOWORK=off go build && tierflow run -n 4 -- ./gomlx
 package main
 
 import (

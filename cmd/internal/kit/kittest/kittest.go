@@ -100,15 +100,15 @@ func CheckGolden(t *testing.T, name, text string) {
 	dagtest.Golden(t, Path(t, "testdata", "cli", name), text)
 }
 
-// Path returns the path of a file of the module. path names it from the module's root.
+// Path returns the path of a file of the tree. path names it from the root, where go.work is.
 func Path(t *testing.T, path ...string) string {
 	t.Helper()
 	for dir := "."; ; dir = filepath.Join(dir, "..") {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		if _, err := os.Stat(filepath.Join(dir, "go.work")); err == nil {
 			return filepath.Join(append([]string{dir}, path...)...)
 		}
 		if whole, err := filepath.Abs(dir); err != nil || whole == filepath.Dir(whole) {
-			t.Fatalf("no go.mod above the test's folder: %v", err)
+			t.Fatalf("no go.work above the test's folder: %v", err)
 		}
 	}
 }

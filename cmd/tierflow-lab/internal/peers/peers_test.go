@@ -504,7 +504,7 @@ func TestPeersReal(t *testing.T) {
 		t.Skipf("Debian's openmpi-bin is not installed: %v", err)
 	}
 	folder := t.TempDir()
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, "..", "../../tierflow").CombinedOutput(); err != nil {
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", folder, "github.com/tierflow/tierflow/cmd/tierflow-lab", "github.com/tierflow/tierflow/cmd/tierflow").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	cmd := exec.CommandContext(t.Context(), filepath.Join(folder, "tierflow-lab"), "peers", "--topo", "2x2", "--bytes", "64KiB",

@@ -48,10 +48,11 @@ func FlakesCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "flakes [flags] [PACKAGE...]",
 		Short: "Run tests again and again on a busy machine, and list those that fail",
-		Long: `Runs the tests of Go packages (default ./...) in the folder's module --runs times, each
-time from new, beside --load threads that use a processor at the usual priority. A test
-that fails in any run is listed, with its failures and the end of what its first one has
-printed. The exit status is 1 then. After an interrupt the tests that have ended count.`,
+		Long: `Runs the tests of Go packages (default those of the folder's module or workspace) --runs
+times, each time from new, beside --load threads that use a processor at the usual
+priority. A test that fails in any run is listed, with its failures and the end of what
+its first one has printed. The exit status is 1 then. After an interrupt the tests that
+have ended count.`,
 		Example: `  tierflow-lab flakes --runs 20 --load 8
   tierflow-lab flakes --runs 5 --flag=-race --flag=-short ./executor ./planner`,
 		RunE: kit.Interruptible(func(c *cobra.Command, packages []string) error {
@@ -59,7 +60,7 @@ printed. The exit status is 1 then. After an interrupt the tests that have ended
 				return kit.Usagef("--runs %d, --load %d, --timeout %v: want a run or more, no thread or more, and some time", runs, load, limit)
 			}
 			if len(packages) == 0 {
-				packages = []string{"./..."}
+				packages = []string{"work"} // the go command's name for all of them
 			}
 			words := slices.Concat([]string{"test", "-json", "-count=1", "-timeout", limit.String()}, flags, packages)
 			all, err := runAgain(c.Context(), words, runs, load, func(run int, took time.Duration, failed int) {

@@ -36,9 +36,10 @@ func (m *Measures) Add(n Measures) {
 	m.Lines, m.TestLines, m.Count = m.Lines+n.Lines, m.TestLines+n.TestLines, m.Count+n.Count
 }
 
-// Measure measures the packages of the module in dir, in the order of their paths.
-func Measure(ctx context.Context, dir, module string) (all []Measures, err error) {
-	cmd := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Name,Dir,Deps", "./...")
+// Measure measures the packages of the module in dir, and of those of the other patterns that are below it, in the
+// order of their paths.
+func Measure(ctx context.Context, dir, module string, others ...string) (all []Measures, err error) {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Name,Dir,Deps", "./..."}, others...)...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOOS=linux") // what a package stands on depends on the system
 	out, err := cmd.Output()

@@ -58,7 +58,7 @@ func TestMeasure(t *testing.T) {
 // shows in a review.
 func TestAPI(t *testing.T) {
 	root := filepath.Join("..", "..", "..", "..")
-	all, err := Measure(t.Context(), root, "github.com/tierflow/tierflow")
+	all, err := Measure(t.Context(), root, "github.com/tierflow/tierflow", "./cmd/tierflow-lab/...")
 	if err != nil {
 		t.Fatal(err)
 	}
