@@ -125,8 +125,6 @@ var arrows = map[string][]string{
 	"costs/derived": {"costs", "submodules/trees"},
 	// It learns any number.
 	"costs/forest": {},
-	// Programs in the language of other simulators: what they compute takes as long as on a machine.
-	"costs/goal": {"costs/machine", "submodules"},
 	// A simulation obeys the flow control of the executor: it decides what overlaps.
 	"costs/sim": {"costs/machine", "submodules", "executor/flow"},
 	// A price is of the same messages, by formulas. How many chains a tree has, and with how many
@@ -183,7 +181,7 @@ var arrows = map[string][]string{
 	"cmd/internal/tune":        {"cmd/internal/kit", "planner/tune"},
 	"cmd/internal/verify":      {"cmd/internal/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
-	"cmd/internal/simulate": {"cmd/internal/kit", "viz", "planner/plans", "planner/fuse", "costs/sim", "costs/goal"},
+	"cmd/internal/simulate": {"cmd/internal/kit", "viz", "planner/plans", "planner/fuse", "costs/sim"},
 	"cmd/internal/draw":     {"cmd/internal/kit", "cmd/internal/kit/payload", "viz", "viz/report"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/internal/doctor": {"cmd/internal/kit"},
@@ -207,6 +205,8 @@ var arrows = map[string][]string{
 	"cmd/tierflow-lab/internal/fixed": {"submodules", "planner/rules/foreign"},
 	// Statistics and output that its commands share; some simulate plans.
 	"cmd/tierflow-lab/internal/labkit": {"cmd/internal/kit", "cmd/tierflow-lab/internal/charts", "costs/sim"},
+	// Programs in the language of other simulators: what they compute takes as long as on a machine.
+	"cmd/tierflow-lab/internal/goal": {"costs/machine", "submodules"},
 	// Charts of numbers: the product draws tables and timelines only.
 	"cmd/tierflow-lab/internal/charts": {},
 	// peers measures with it; it disturbs programs of all libraries.
@@ -214,7 +214,7 @@ var arrows = map[string][]string{
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
 	"cmd/tierflow-lab/internal/peers": {"cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/disturb", "planner/distill", "planner/rules/foreign", "testdata/cluster", "testdata/peers"},
 	// Flags and meters are those of bench.
-	"cmd/tierflow-lab/internal/trials": {"cmd/internal/bench", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/labkit"},
+	"cmd/tierflow-lab/internal/trials": {"cmd/internal/bench", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/goal", "cmd/tierflow-lab/internal/labkit"},
 	// It replays what package learn would measure.
 	"cmd/tierflow-lab/internal/learn": {"cmd/tierflow-lab/internal/labkit", "planner/tune"},
 	// Searches are those of tune.
@@ -255,7 +255,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts", "cmd/tierflow-lab/internal/goal"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

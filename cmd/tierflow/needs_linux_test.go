@@ -20,7 +20,6 @@ func TestMemoryRefusals(t *testing.T) {
 		"simulate alltoall --topo 63x12 --bytes 4MiB",
 		"simulate alltoall --topo 63x12 --bytes 4MiB --plan all",
 		"simulate alltoall --topo 16x12 --bytes 4MiB --path 3",
-		"simulate alltoall --topo 32x12 --bytes 4MiB --goal " + os.DevNull,
 		"tune --simulate assumed --topo 63x12 --ops alltoall --bytes 4MiB -o " + os.DevNull,
 		"bench coll alltoall --simulate assumed --topo 63x12 --bytes 4MiB",
 		"dag alltoall --topo 32x12 --bytes 64KiB --steps --all",

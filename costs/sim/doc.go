@@ -42,7 +42,7 @@
 // the machine's numbers.
 //
 // testdata/accuracy records how well it predicts the times of real ranks. On flat trees and rings
-// it agrees with SimGrid to a few tenths of a percent. A test of package goal checks this if
+// it agrees with SimGrid to a few tenths of a percent. A test of the laboratory checks this if
 // SimGrid is installed.
 //
 // # Folding

@@ -21,7 +21,6 @@ type simulation struct {
 	kit.Problem
 	file  string // --machine; empty: the assumed one
 	trace string // --trace; empty: none
-	goal  string // --goal; empty: none
 	seed  uint64
 	path  int // lines of the critical path
 	json  bool
@@ -69,16 +68,13 @@ alone, if that stands for all: nodes are equal, and a ring's, or as many as a po
 as an alltoall's are. Else a simulation that needs more than half of the memory is refused.
 
 It prints the time, how busy the links are, and the critical path: what held up
-the end, by task and by cause. --trace writes a file for ui.perfetto.dev. --goal writes
-the programs in GOAL, for LogGOPSim and ATLAHS, and simulates nothing. GOAL has no shared
-memory: where nodes have several ranks add --plan s=adapt/binomial.
+the end, by task and by cause. --trace writes a file for ui.perfetto.dev.
 --plan all simulates the catalogue: plans of every shape and every algorithm between nodes,
 and marks what would be chosen on the machine, and by the built-in rule.`,
 		Example: `  tierflow simulate allreduce --topo 64x12 --bytes 4MiB
   tierflow simulate allreduce --topo 128x32 --bytes 4MiB --plan shape=han,fs=64KiB
   tierflow simulate bcast --topo 512x1 --bytes 64KiB --plan all
   tierflow simulate bcast --topo 4x2 --bytes 1MiB --path 20 --trace trace.json
-  tierflow simulate bcast --topo 16x1 --bytes 64KiB --goal bcast.goal
   tierflow simulate --print-machine --topo racks.json > machine.json
   tierflow simulate allreduce --topo 64x12 --set i.byte_ns=0.08 --set i.latency_ns=5000`,
 		Args: func(c *cobra.Command, args []string) error {
@@ -94,7 +90,6 @@ and marks what would be chosen on the machine, and by the built-in rule.`,
 	f := c.Flags()
 	s.addMachineFlags(c)
 	f.StringVar(&s.trace, "trace", "", "file to write a Perfetto trace to, - for standard output")
-	f.StringVar(&s.goal, "goal", "", "file to write the programs of all ranks to, in GOAL, - for standard output")
 	f.BoolVar(&s.print, "print-machine", false, "print the machine as a file and simulate nothing")
 	f.IntVar(&s.path, "path", 0, "how many lines of the critical path to print, the longest ones")
 	c.AddCommand(trainCommand(reg))
@@ -126,16 +121,13 @@ func (s *simulation) read(args []string) (err error) {
 		return err
 	}
 	if s.Plan == allPlans {
-		if s.trace != "" || s.goal != "" || s.path != 0 {
-			return kit.Usagef("--plan all: --trace, --goal and --path show one plan; give one")
+		if s.trace != "" || s.path != 0 {
+			return kit.Usagef("--plan all: --trace and --path show one plan; give one")
 		}
 	} else if slices.Contains(libraries, s.Plan) {
 		return kit.Usagef("--plan %s: the plans of other libraries are simulated by tierflow-lab decisions now", s.Plan)
 	} else if _, err := s.ReadForced(s.reg); err != nil {
 		return err
-	}
-	if s.goal != "" && (s.trace != "" || s.path != 0 || s.json) {
-		return kit.Usagef("--goal: nothing is simulated; --trace, --path and --json have nothing to show")
 	}
 	if s.path < 0 {
 		return kit.Usagef("--path %d: give a number of lines, 0 for none", s.path)
@@ -186,9 +178,6 @@ func (s *simulation) run(ctx context.Context, stdout, stderr io.Writer) error {
 	plan, err := s.Decide(s.request, s.on)
 	if err != nil {
 		return err
-	}
-	if s.goal != "" {
-		return s.writeGoal(ctx, plan, stdout, stderr)
 	}
 	job, bar, err := s.makeJob(s.compilation(ctx, plan), stderr)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/kittest"
-	"github.com/tierflow/tierflow/costs/goal"
 	"github.com/tierflow/tierflow/costs/machine"
 )
 
@@ -112,20 +111,6 @@ func TestTrace(t *testing.T) {
 	}
 }
 
-// The programs in GOAL are those that would be simulated.
-func TestGoal(t *testing.T) {
-	shared := []string{"simulate", "allreduce", "--topo", "4x2", "--bytes", "64KiB", "--goal", "-"}
-	tierflow.Refuses(t, "--plan s=adapt/binomial has messages inside nodes too", shared...)
-	if s, err := goal.Parse("stdout", []byte(tierflow.Succeeds(t, append(shared, "--plan", "s=adapt/binomial")...))); err != nil || len(s.Ranks) != 8 {
-		t.Errorf("with messages inside nodes: %v", err)
-	}
-	text := tierflow.Succeeds(t, "simulate", "bcast", "--topo", "4x1", "--bytes", "64KiB", "--plan", "shape=flat,fs=all,w=1,i=adapt/chain", "--goal", "-")
-	s, err := goal.Parse("stdout", []byte(text))
-	if err != nil || len(s.Ranks) != 4 || len(s.Ranks[1]) != 3 || s.Ranks[1][1].Kind != goal.Send {
-		t.Errorf("%v\n%s", err, text)
-	}
-}
-
 func TestLogGOPS(t *testing.T) {
 	args := []string{"simulate", "bcast", "--topo", "2x1", "--bytes", "1000", "--json", "--machine", "loggops:L=2500,o=1500,g=1000,G=6,S=65535"}
 	r := kittest.Decode[report](t, tierflow.Succeeds(t, args...))
@@ -136,15 +121,13 @@ func TestLogGOPS(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	tierflow.RefusesAll(t, "simulate", map[string]string{
-		"allreduce --machine none.json":         "--machine: open none.json",
-		"allreduce --plan all --path 3":         "--plan all: --trace, --goal and --path show one plan",
-		"allreduce --goal x.goal --path 3":      "--goal: nothing is simulated",
-		"bcast --goal - --topo 2x2 --plan s=sm": "GOAL has messages and computations only",
-		"bcast --machine loggops:L=1":           "--machine: LogGOPS parameter o is missing",
-		"allreduce --path -1":                   "--path -1: give a number of lines",
-		"allreduce --plan shape=star":           "--plan: ",
-		"allreduce --plan i=sm":                 "sm works between ranks that share memory",
-		"sum":                                   "sum",
+		"allreduce --machine none.json": "--machine: open none.json",
+		"allreduce --plan all --path 3": "--plan all: --trace and --path show one plan",
+		"bcast --machine loggops:L=1":   "--machine: LogGOPS parameter o is missing",
+		"allreduce --path -1":           "--path -1: give a number of lines",
+		"allreduce --plan shape=star":   "--plan: ",
+		"allreduce --plan i=sm":         "sm works between ranks that share memory",
+		"sum":                           "sum",
 		"bcast --bytes 4MiB --topo 64x1 --plan shape=flat,fs=64,i=adapt/chain --trace x.json": "a trace has at most 5000000",
 	})
 }

@@ -41,7 +41,7 @@ func (m *Measures) Add(n Measures) {
 func Measure(ctx context.Context, dir, module string, others ...string) (all []Measures, err error) {
 	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Name,Dir,Deps", "./..."}, others...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOOS=linux") // what a package stands on depends on the system
+	cmd.Env = append(os.Environ(), "GOOS=linux", "GOWORK=") // what a package stands on depends on the system; the tree has a workspace of its own
 	out, err := cmd.Output()
 	if err != nil {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {

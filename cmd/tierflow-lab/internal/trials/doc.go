@@ -11,5 +11,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(reg submodules.Registry) []*cobra.Command {
-	return []*cobra.Command{accuracyCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), decisionsCommand(reg), figureCommand()}
+	return []*cobra.Command{accuracyCommand(reg), overlapCommand(reg), shareCommand(reg), algorithmsCommand(reg), decisionsCommand(reg), figureCommand(), goalCommand(reg)}
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/costs/goal"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/goal"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/tasks"

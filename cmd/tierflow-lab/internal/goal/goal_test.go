@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/costs/goal"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/goal"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"

@@ -3,7 +3,7 @@ package goal_test
 import (
 	"fmt"
 
-	"github.com/tierflow/tierflow/costs/goal"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/goal"
 )
 
 func ExampleParse() {
