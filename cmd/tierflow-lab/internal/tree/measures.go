@@ -121,7 +121,7 @@ func (m *Measures) read() error {
 }
 
 // exported returns the exported names of a file, each after its kind: "const", "func", "type", "var", or
-// "method" with its type. Methods of types with small names count: values of these types are at hand.
+// "method" with its type.
 func exported(f *ast.File) (names []string) {
 	add := func(kind string, ids ...*ast.Ident) {
 		for _, id := range ids {
@@ -135,8 +135,8 @@ func exported(f *ast.File) (names []string) {
 		case *ast.FuncDecl:
 			if d.Recv == nil {
 				add("func", d.Name)
-			} else if d.Name.IsExported() {
-				names = append(names, "method "+receiver(d.Recv.List[0].Type)+"."+d.Name.Name)
+			} else if of := receiver(d.Recv.List[0].Type); ast.IsExported(of) && d.Name.IsExported() {
+				names = append(names, "method "+of+"."+d.Name.Name)
 			}
 		case *ast.GenDecl:
 			for _, s := range d.Specs {

@@ -44,7 +44,7 @@ func TestMeasure(t *testing.T) {
 		all[i].Dir = ""
 	}
 	want := []Measures{
-		{Package: "a", Lines: 22, TestLines: 4, Count: 6, Names: []string{"const Two", "func Top", "method Kind.Do", "method small.String", "type Kind", "var Variable"}, Deps: []string{"internal/b"}},
+		{Package: "a", Lines: 22, TestLines: 4, Count: 5, Names: []string{"const Two", "func Top", "method Kind.Do", "type Kind", "var Variable"}, Deps: []string{"internal/b"}},
 		{Package: "atest", Lines: 3, Support: true},
 		{Package: "cmd/c", Lines: 7, Deps: []string{"a", "internal/b"}, Command: true},
 		{Package: "internal/b", Lines: 3},
