@@ -71,7 +71,7 @@ func (g Gantt) SVG() ([]byte, error) {
 	fmt.Fprintf(&b, `<text x="%d" y="20" font-size="14">%s</text>`+"\n", ganttMargin, html.EscapeString(g.Title))
 	x := ganttMargin
 	for i, kind := range kinds {
-		fmt.Fprintf(&b, `<rect x="%d" y="34" width="12" height="12" fill="%s"/><text x="%d" y="44">%s</text>`+"\n", x, barColor(i), x+16, html.EscapeString(kind))
+		fmt.Fprintf(&b, `<rect x="%d" y="34" width="12" height="12" fill="%s"/><text x="%d" y="44">%s</text>`+"\n", x, SeriesHTML(i), x+16, html.EscapeString(kind))
 		x += 32 + ganttLetter*utf8.RuneCountInString(kind)
 	}
 	g.drawAxis(&b, end, top, bottom)
@@ -80,23 +80,6 @@ func (g Gantt) SVG() ([]byte, error) {
 	}
 	b.WriteString("</svg>\n")
 	return b.Bytes(), nil
-}
-
-// ganttColors tell kinds apart, for the colour-blind too (Okabe and Ito).
-var ganttColors = []color.RGBA{
-	{0, 114, 178, 255},
-	{213, 94, 0, 255},
-	{0, 158, 115, 255},
-	{204, 121, 167, 255},
-	{230, 159, 0, 255},
-	{86, 180, 233, 255},
-	{0, 0, 0, 255},
-}
-
-// barColor is the color of kind number i.
-func barColor(i int) string {
-	c := ganttColors[i%len(ganttColors)]
-	return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B)
 }
 
 // at is the place of a time on the axis.
@@ -148,7 +131,7 @@ func (r GanttRow) draw(b *bytes.Buffer, end time.Duration, y int, kinds []string
 			edge = 0.5
 		}
 		fmt.Fprintf(b, `<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="%s" stroke="white" stroke-width="%g"><title>%s %s: %v, from %v</title></rect>`+"\n",
-			from, y, to-from, ganttBar, barColor(i), edge, html.EscapeString(bar.Kind), html.EscapeString(bar.Label), roundTime(bar.End-bar.Begin), roundTime(bar.Begin))
+			from, y, to-from, ganttBar, SeriesHTML(i), edge, html.EscapeString(bar.Kind), html.EscapeString(bar.Label), roundTime(bar.End-bar.Begin), roundTime(bar.Begin))
 		if float64(ganttLetter*utf8.RuneCountInString(bar.Label)) < to-from {
 			fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle" fill="%s">%s</text>`+"\n", (from+to)/2, y+16, inkOn(i), html.EscapeString(bar.Label))
 		}
@@ -160,7 +143,7 @@ func roundTime(t time.Duration) time.Duration { return t.Round(time.Microsecond)
 
 // inkOn is white on dark bars.
 func inkOn(i int) string {
-	c := color.GrayModel.Convert(ganttColors[i%len(ganttColors)])
+	c := color.GrayModel.Convert(SeriesColor(i))
 	if gray, _, _, _ := c.RGBA(); gray > 0x8000 {
 		return "black"
 	}

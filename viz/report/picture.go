@@ -51,9 +51,6 @@ const (
 	chartTop    = 60
 )
 
-// seriesColors tell collectives apart, for the colour-blind too (Okabe and Ito).
-var seriesColors = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#828282"}
-
 // plotTimes draws the times of calls by size, a series for each collective called with several sizes. Without any
 // there is no chart: the table has the times. Whiskers reach to the time of 95 % of the calls.
 func plotTimes(rows []callRow) template.HTML {
@@ -91,7 +88,7 @@ func plotTimes(rows []callRow) template.HTML {
 	}
 	named := chartLeft
 	for k, coll := range colls {
-		color := seriesColors[k%len(seriesColors)]
+		color := viz.SeriesHTML(k)
 		fmt.Fprintf(&b, `<rect x="%d" y="26" width="12" height="12" fill="%s"/><text x="%d" y="36">%s</text>`, named, color, named+16, template.HTMLEscapeString(coll))
 		named += 32 + 7*utf8.RuneCountInString(coll)
 		shift := 0.4 * place * ((float64(k)+0.5)/float64(len(colls)) - 0.5) // whiskers stand side by side

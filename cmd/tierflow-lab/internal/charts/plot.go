@@ -11,6 +11,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/tierflow/tierflow/viz"
 )
 
 // Plot is a chart of numbers: a value per name and series. A linear axis of values begins
@@ -45,20 +47,6 @@ type Series struct {
 	// Low and High are the ends of a whisker through each value; nil: there are none. An end
 	// that the axis doesn't have, or NaN, is left out.
 	Low, High []float64
-}
-
-// plotColors tell series apart, the first seven for the colour-blind too (Okabe and Ito).
-var plotColors = []color.RGBA{
-	{0, 114, 178, 255},
-	{213, 94, 0, 255},
-	{0, 158, 115, 255},
-	{204, 121, 167, 255},
-	{230, 159, 0, 255},
-	{86, 180, 233, 255},
-	{0, 0, 0, 255},
-	{130, 130, 130, 255},
-	{120, 60, 20, 255},
-	{90, 50, 150, 255},
 }
 
 // plotShapes tell series apart if their marks lie on each other.
@@ -135,7 +123,7 @@ func (p Plot) draw(chart *plot.Plot, l *legend) error {
 // add adds series i.
 func (p Plot) add(chart *plot.Plot, l *legend, i int, name string, at points) error {
 	place := l.place(name)
-	paint := plotColors[place%len(plotColors)]
+	paint := viz.SeriesColor(place)
 	var shown []plot.Thumbnailer
 	if p.Style == Bars {
 		b := &bars{at: slices.Clone(at.XYs), color: paint, of: len(p.Series), index: i}
