@@ -113,13 +113,18 @@ func (a *agent) sweepDoors() {
 	}
 }
 
+// given returns the variables that all ranks here are given from outside.
+func (s *start) given() []string {
+	if s.Inherit {
+		return append(passedEnv(os.Environ(), true), s.Env...)
+	}
+	return s.Env
+}
+
 // environ returns the variables of all ranks here. Forced plans by the algorithms of other libraries
 // become equal ones: programs need not know their words.
 func (s *start) environ() ([]string, error) {
-	env := s.Env
-	if s.Inherit {
-		env = append(passedEnv(os.Environ(), true), env...)
-	}
+	env := s.given()
 	text := (&Options{Env: env}).getenv(envPlan)
 	plan, err := rules.ExpandWords(text)
 	if err != nil {
@@ -132,13 +137,7 @@ func (s *start) environ() ([]string, error) {
 }
 
 // door is the ranks' setting for their doors.
-func (s *start) door() string {
-	env := s.Env
-	if s.Inherit {
-		env = append(os.Environ(), env...)
-	}
-	return (&Options{Env: env}).getenv(envDoor)
-}
+func (s *start) door() string { return (&Options{Env: s.given()}).getenv(envDoor) }
 
 // handleEnd handles the end of stdin: the job is over, or the launcher is gone.
 func (a *agent) handleEnd(stderr io.Writer) error {
