@@ -73,14 +73,6 @@ var variables = []struct {
 	{"TIERFLOW_TUNE", Launcher},
 }
 
-// names are those of variables.
-var names = func() (all []string) {
-	for _, v := range variables {
-		all = append(all, v.name)
-	}
-	return all
-}()
-
 // WhoseIs says whose value of a known variable counts; known is false for any other name.
 func WhoseIs(name string) (w Whose, known bool) {
 	for _, v := range variables {
@@ -104,7 +96,12 @@ var ofTests = []string{
 const testPrefix = Prefix + "TEST_"
 
 // Names returns the names of all variables, sorted, without those of tests.
-func Names() []string { return slices.Clone(names) }
+func Names() (all []string) {
+	for _, v := range variables {
+		all = append(all, v.name)
+	}
+	return all
+}
 
 // NamesOfTests returns those that only tests read, but for TIERFLOW_TEST_…, which are
 // all theirs.
@@ -140,8 +137,9 @@ func Unknown(environ []string) []UnknownName {
 	var all []UnknownName
 	for _, item := range environ {
 		name, _, _ := strings.Cut(item, "=")
-		if !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || isOfService(name) ||
-			slices.Contains(names, name) || slices.Contains(ofTests, name) {
+		_, known := WhoseIs(name)
+		if known || !strings.HasPrefix(name, Prefix) || strings.HasPrefix(name, testPrefix) || isOfService(name) ||
+			slices.Contains(ofTests, name) {
 			continue
 		}
 		all = append(all, UnknownName{name, nearest(name)})
@@ -152,7 +150,7 @@ func Unknown(environ []string) []UnknownName {
 
 // nearest returns the first of the names within the fewest changes.
 func nearest(name string) string {
-	return slices.MinFunc(names, func(a, b string) int { return changes(name, a) - changes(name, b) })
+	return slices.MinFunc(Names(), func(a, b string) int { return changes(name, a) - changes(name, b) })
 }
 
 // changes counts the letters to insert, drop or replace to make b of a: Levenshtein's
