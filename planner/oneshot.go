@@ -75,8 +75,7 @@ func (s *store) recall(r tasks.Request, send, recv []byte) *Collective {
 	if e.col == nil || e.col.inStore.busy || e.asked != r || len(send) != e.send || len(recv) != e.recv || overlap(send, recv) {
 		return nil
 	}
-	s.kept.clock++
-	e.col.inStore.busy, e.col.inStore.used = true, s.kept.clock
+	s.kept.lend(&e.col.inStore)
 	return e.col
 }
 

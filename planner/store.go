@@ -58,12 +58,17 @@ func newKept() kept { return kept{programs: map[use]program{}} }
 func (k *kept) take(u use) program {
 	for x := k.programs[u]; x != nil; x = x.place().next {
 		if p := x.place(); !p.busy {
-			k.clock++
-			p.busy, p.used = true, k.clock
+			k.lend(p)
 			return x
 		}
 	}
 	return nil
+}
+
+// lend marks a program as borrowed now.
+func (k *kept) lend(p *place) {
+	k.clock++
+	p.busy, p.used = true, k.clock
 }
 
 // add keeps a program.
