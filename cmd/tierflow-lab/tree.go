@@ -42,7 +42,7 @@ packages of the tree that a package stands on, and their lines together.`,
 			if _, err := os.Stat(filepath.Join(folder, "go.mod")); err != nil {
 				return kit.Usagef("%s: give the folder of tierflow's module: %w", folder, err)
 			}
-			rows, err := tree.Measure(c.Context(), folder, module, "./"+laboratory+"/...")
+			rows, err := tree.Measure(c.Context(), folder, module, "./"+laboratory+"/...", "./testdata/apps/...", "./testdata/cluster/...")
 			if err != nil {
 				return err
 			}

@@ -89,7 +89,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// Where a table of a page says what a variable means, it says whose counts if that isn't each rank's own.
+// A table of a page that says what a variable means says whose value counts, too. It need not for each rank's own.
 func TestVariablesAreWhose(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(TIERFLOW_[A-Z_]+)`[^|]*\\| (.*) \\|$")
 	rows := 0

@@ -7,7 +7,7 @@ import (
 	"github.com/tierflow/tierflow/planner/rules"
 )
 
-// A program that imports no words is told what to import, and for which words.
+// A program without the import is told what to import. The error has the words that need it.
 func TestWordsNotImported(t *testing.T) {
 	for _, plan := range []string{"ompi=6", "w=2;bcast:fs=4KiB, ompi=6/65536", "bcast:mpich=binomial;reduce:ompi=1"} {
 		_, err := rules.ExpandWords(plan)

@@ -70,7 +70,7 @@ func notesOut(asData bool, stdout, stderr io.Writer) io.Writer {
 	return stdout
 }
 
-// newSpread sums up the median times of all roots, or of every so manieth. Of each root there are its least and
+// newSpread sums up the median times of all roots, or of each every-th. Of each root there are its least and
 // its 99th percentile, too.
 func newSpread(every int, p50, lows, p99 []float64) *rootSpread {
 	sorted := slices.Sorted(slices.Values(p50))
