@@ -80,13 +80,14 @@ func TestOverlapsAreRefused(t *testing.T) {
 	}
 }
 
-// Goroutines that share a communicator by mistake hear of it. Sums may be wrong before: calls that follow each other
-// on every rank, but in another order, don't overlap.
+// Goroutines that share a communicator by mistake hear of it, at the latest when one of their calls has to wait. Sums may
+// be wrong before: calls that follow each other on every rank, but in another order, don't overlap.
 func TestSharingIsHeardOf(t *testing.T) {
 	const goroutines, calls = 8, 200
 	comms := localComms(t, "1x2", nil)
 	var wrong, busy, right atomic.Int64
-	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+	heard := make(chan struct{})
+	storm := func(ctx context.Context, c *planner.Comm, calls int) {
 		var all sync.WaitGroup
 		for g := range goroutines {
 			all.Go(func() {
@@ -94,7 +95,9 @@ func TestSharingIsHeardOf(t *testing.T) {
 					sum, err := planner.AllreduceValue(ctx, c, g, tasks.Sum)
 					switch {
 					case errors.Is(err, planner.ErrBusy):
-						busy.Add(1)
+						if busy.Add(1) == 1 {
+							close(heard)
+						}
 						_ = c.Revoke(err) // as a program does that ends
 						return
 					case err != nil:
@@ -108,6 +111,16 @@ func TestSharingIsHeardOf(t *testing.T) {
 			})
 		}
 		all.Wait()
+	}
+	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
+		storm(ctx, c, calls)
+		if c.Rank() == 1 { // by chance no two calls have overlapped yet; now those of rank 0 wait
+			select {
+			case <-heard:
+			case <-ctx.Done():
+			}
+		}
+		storm(ctx, c, 1)
 		return nil
 	})
 	noErrors(t, errs)
