@@ -55,10 +55,11 @@ func (c *Comm) wasSearched() bool {
 	return time.Since(c.askedStall) < min(stateTime, w.config.StallAfter/2)
 }
 
-// tellVerdict lets rank 0 of the world report a finding; if rank 0 can't, this rank does.
+// tellVerdict lets rank 0 of the world report a finding; if rank 0 can't, this rank does. It tells it straight: in
+// the control tree a stopped rank may be on the way, and what is sent there has been sent.
 func (w *World) tellVerdict(me levels.Rank, f *verdict.Finding, states []flight.State) {
 	if w.control == nil || me == 0 || !canReport(states) ||
-		w.control.send(0, verdictControl, note{Verdict: f}) != nil {
+		w.control.deliverDirect(directNote{0, verdictControl, note{Verdict: f}.bytes()}) != nil {
 		w.reportVerdict(f)
 	}
 }

@@ -22,6 +22,7 @@ import (
 func init() {
 	rankPrograms["spin"] = spin
 	rankPrograms["circle"] = circle
+	rankPrograms["halt"] = halt
 	rankPrograms["notified"] = notified
 	rankPrograms["tardy"] = tardy
 }
@@ -44,6 +45,19 @@ func spin([]string) {
 		}
 	}
 	check(planner.BarrierNow(context.Background(), comm))
+}
+
+// halt lets rank 2 stop, and rank 3 alone wait for it.
+func halt([]string) {
+	comm := enterJob()
+	switch comm.Rank() {
+	case 2:
+		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+	case 3:
+		_, err := planner.Recv(context.Background(), comm, 2, 5, make([]int32, 1))
+		check(err)
+	}
+	pause(time.Hour)
 }
 
 // circle lets each rank receive from the next one.
@@ -147,6 +161,15 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 	}
 	// The launcher ends the job with the first rank: at least that one has said all.
 	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
+}
+
+// Rank 0 logs what another rank has found, although the rank between the two in the control tree is the stopped one.
+func TestVerdictPassesTheStopped(t *testing.T) {
+	needsProcesses(t)
+	makeDoors(t)
+	_, out := startLauncher(t, Options{Hosts: "a:2,b:2", Launcher: "local", Program: rankLine(t, "halt")})
+	out.awaitLong(t, 1, `verdict="stopped: `)
+	says(t, out.String(), `^\[0\] .*verdict="stopped: .*rank 2`)
 }
 
 // A program that handles SIGQUIT itself goes on.
