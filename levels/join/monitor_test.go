@@ -16,6 +16,7 @@ import (
 // TestMonitor: a rank meets the others and then dies, or hangs, before it is part of the tree. All others name it, and of
 // a death they hear at once. Rank 2 is the parent of rank 3, rank 0 of 1 and 2.
 func TestMonitor(t *testing.T) {
+	t.Parallel()
 	for _, victim := range []levels.Rank{0, 2, 3} {
 		t.Run(fmt.Sprint("rank ", victim, " dies"), func(t *testing.T) {
 			t.Parallel()
