@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -131,9 +132,19 @@ func TestBenchPlanFromEnvironment(t *testing.T) {
 	}
 }
 
+// rankPrograms are what ranks of tests run.
+var rankPrograms = map[string]func() error{"stuck": stuckRank, "late": lateRank, "aware": awareRank}
+
 // TestMain lets the test's binary be tierflow, the agent that tierflow run starts, and a rank.
 func TestMain(m *testing.M) {
 	os.Setenv("TIERFLOW_MACHINE", "off") // the plans are those of every machine, and nothing is kept
+	if program, is := rankPrograms[os.Getenv("TIERFLOW_TEST_PROGRAM")]; is {
+		if err := program(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
 	if os.Getenv("TIERFLOW_TEST_RANK") != "" {
 		os.Exit(run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 	}

@@ -2,14 +2,17 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/cmd/internal/launch"
+	"github.com/tierflow/tierflow/planner"
 )
 
 // Names of files may end in a number; two that differ are refused.
@@ -52,43 +55,32 @@ func TestServeMetricsNowhere(t *testing.T) {
 	}
 }
 
-// late is a program whose rank 1 makes 20 calls and comes no more.
-const late = `package main
-
-import (
-	"context"
-	"log"
-	"time"
-
-	"github.com/tierflow/tierflow/planner"
-)
-
-func main() {
+// lateRank is a rank of a job whose rank 1 makes 20 calls and comes no more.
+func lateRank() error {
 	ctx := context.Background()
 	comm, err := planner.Join(ctx, &planner.Options{StallAfter: time.Second})
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	for i := range 21 {
 		if i == 20 && comm.Rank() == 1 {
 			select {}
 		}
 		if err := planner.BarrierNow(ctx, comm); err != nil {
-			log.Fatal(err)
+			return err
 		}
 	}
+	return nil
 }
-`
 
 // The report of a job that had to be ended has the calls until then, and the verdict.
 func TestReportOfEndedJob(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("ranks as processes need Linux")
 	}
-	dir := t.TempDir()
-	program, page := buildProgram(t, dir, late), filepath.Join(dir, "r.html")
+	page := filepath.Join(t.TempDir(), "r.html")
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--timeout", "5s", "--report", page+":every=1", "--", program)
+	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--timeout", "5s", "--report", page+":every=1", "--", "env", "TIERFLOW_TEST_PROGRAM=late", os.Args[0])
 	text, err := os.ReadFile(page)
 	if s.Status == 0 || err != nil {
 		t.Fatalf("status %d, %v\n%s", s.Status, err, s.Errors)

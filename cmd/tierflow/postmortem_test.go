@@ -1,61 +1,44 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
-	"testing"
-
-	"github.com/tierflow/tierflow/planner"
-)
-
-// stuck is a program whose rank 1 is killed while the others wait for it; they
-// say so when they get SIGQUIT.
-const stuck = `package main
-
-import (
-	"context"
-	"fmt"
-	"log"
-	"os"
 	"syscall"
+	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
 )
 
-func main() {
+// stuckRank is rank 1 of a job, which is killed while the others wait for it, or another one: they say so when they get SIGQUIT.
+func stuckRank() error {
 	ctx := context.Background()
 	comm, err := planner.Join(ctx, nil)
 	if err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if err := planner.BarrierNow(ctx, comm); err != nil {
-		log.Fatal(err)
+		return err
 	}
 	if comm.Rank() == 1 {
-		time.Sleep(2 * time.Second)
-		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		time.AfterFunc(2*time.Second, func() { kill(syscall.SIGKILL) })
+		select {}
 	}
-	time.AfterFunc(time.Second, func() { syscall.Kill(os.Getpid(), syscall.SIGQUIT) })
+	time.AfterFunc(time.Second, func() { kill(syscall.SIGQUIT) })
 	fmt.Println(planner.BcastNow(ctx, comm, make([]float32, 1<<20), 1))
+	return nil
 }
-`
 
-// buildProgram builds a program in a folder and returns its path.
-func buildProgram(t *testing.T, dir, text string) string {
-	t.Helper()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
-	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
+// kill sends a signal to this process.
+func kill(s os.Signal) {
+	if self, err := os.FindProcess(os.Getpid()); err == nil {
+		_ = self.Signal(s)
 	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	return program
 }
 
 // Stuck ranks print their open steps on SIGQUIT, and go on. A killed rank leaves its
@@ -65,11 +48,10 @@ func TestPostMortem(t *testing.T) {
 		t.Skip("ranks as processes need Linux")
 	}
 	dir := t.TempDir()
-	program := buildProgram(t, dir, stuck)
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
 	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
 	t.Setenv(planner.DumpVariable, "1")
-	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--dump", filepath.Join(dir, "dumps"), "--", program)
+	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--dump", filepath.Join(dir, "dumps"), "--", "env", "TIERFLOW_TEST_PROGRAM=stuck", os.Args[0])
 	dump := regexp.MustCompile(`(?m)^\[(0|2)\] rank (0|2), bcast 1048576 f32 root 1: waits for .* since \d\.\d s: `)
 	if s.Status != 128+9 || !dump.MatchString(s.Errors) {
 		t.Errorf("status %d, said\n%s", s.Status, s.Errors)

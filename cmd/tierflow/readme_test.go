@@ -3,7 +3,6 @@ package main
 import (
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -30,14 +29,7 @@ func TestReadmeProgram(t *testing.T) {
 		t.Skip("ranks as processes need Linux")
 	}
 	text := readme(t)
-	dir := t.TempDir()
-	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
-	if err := os.WriteFile(source, []byte(kittest.Between(t, text, "```go\n", "```")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
-		t.Fatalf("the README's program does not compile: %v\n%s", err, out)
-	}
+	program := buildProgram(t, t.TempDir(), kittest.Between(t, text, "```go\n", "```"))
 	const command = "$ tierflow run -n 2 -- ./prog\n"
 	want := sortedLines(kittest.Between(t, text, command, "```"))
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain

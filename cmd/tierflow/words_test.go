@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -36,6 +38,33 @@ func main() {
 	comm.Close()
 }
 `
+
+// awareRank is unaware's rank 0 in a program with package foreign.
+func awareRank() error {
+	comm, err := planner.Join(context.Background(), nil)
+	if err != nil {
+		return err
+	}
+	defer comm.Close()
+	bcast, err := planner.Bcast(comm, make([]int64, 100), 0)
+	if err == nil {
+		fmt.Println(bcast.Explain())
+	}
+	return err
+}
+
+// buildProgram builds a program in a folder and returns its path.
+func buildProgram(t *testing.T, dir, text string) string {
+	t.Helper()
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "prog")
+	if err := os.WriteFile(source, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return program
+}
 
 // Programs without the words of other libraries have them under tierflow run, on all hosts and whoever
 // sets the variable. Without it rank 0's program needs the import, and is told so.
@@ -81,11 +110,7 @@ func TestRunReplacesWords(t *testing.T) {
 	if !strings.Contains(out, `TIERFLOW_PLAN of rank 0: plan "`+word+`": ompi= and mpich= are words of other libraries; for them the program needs import _ "github.com`) {
 		t.Errorf("a program that nobody has replaced the words for: %s", out)
 	}
-	if err := os.Mkdir(filepath.Join(dir, "aware"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	aware := buildProgram(t, filepath.Join(dir, "aware"), strings.Replace(unaware, "import (", "import (\n\t_ \"github.com/tierflow/tierflow/planner/rules/foreign\"", 1))
-	either := fmt.Sprintf("test $TIERFLOW_RANK = 0 && exec %s || exec %s", aware, program)
+	either := fmt.Sprintf("test $TIERFLOW_RANK = 0 && exec env TIERFLOW_TEST_PROGRAM=aware %s || exec %s", os.Args[0], program)
 	if out := on("local", "--", "env", planner.PlanVariable+"="+word, "sh", "-c", either); !strings.Contains(out, want) {
 		t.Errorf("rank 0 alone knows the words: %s", out)
 	}
