@@ -47,7 +47,9 @@ func (w *Wire) Tamper(from, to levels.Rank, in, out *net.TCPConn) {
 		if len(old) < 20 {
 			old = append(old, frame)
 		}
-		if n >= at && !hit && (w.Fault != ShortFrame || len(frame) > wire.FrameHeader) {
+		// Once calls are over nobody need notice that a farewell, or what a budget gets back, was lost.
+		isOfCall := frame[0] != byte(wire.Bye) && frame[0] != byte(wire.Return)
+		if n >= at && !hit && isOfCall && (w.Fault != ShortFrame || len(frame) > wire.FrameHeader) {
 			hit = true
 			w.Hit.Add(1)
 			switch w.Fault {
