@@ -21,22 +21,30 @@ import (
 // patience is after how long a job counts as hanging.
 const patience = 4 * time.Minute
 
-// build builds this program and tierflow.
-func build(t *testing.T) (dir string) {
-	t.Helper()
-	dir = t.TempDir()
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), ".", "../../../cmd/tierflow").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
+// TestMain builds this program and tierflow, once for all tests, in the folder built.
+func TestMain(m *testing.M) {
+	var err error
+	if built, err = os.MkdirTemp("", "survive"); err != nil {
+		panic(err)
 	}
-	return dir
+	status := 1
+	if out, err := exec.Command("go", "build", "-o", built+string(filepath.Separator), ".", "../../../cmd/tierflow").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+	} else {
+		status = m.Run()
+	}
+	os.RemoveAll(built)
+	os.Exit(status)
 }
+
+var built string
 
 // Each kind of rank is killed, and the table has all kills.
 func TestBenchRecover(t *testing.T) {
+	t.Parallel() // its jobs wait for deaths, more than they compute
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	tierflow := filepath.Join(build(t), "tierflow")
+	tierflow := filepath.Join(built, "tierflow")
 	out, err := exec.CommandContext(ctx, tierflow, "run", "-n", "4", "--hosts", "a:2,b:2", "--launcher", "local", "--oversubscribe",
 		"--max-restarts", "6", "--", tierflow, "bench", "recover", "--kills", "6").CombinedOutput()
 	for _, victim := range []string{"root", "leader", "leaf"} {
@@ -51,13 +59,14 @@ func TestBenchRecover(t *testing.T) {
 
 // What a rank holds of the system after many deaths, and as many newcomers, is what it held after the first ones.
 func TestEndurance(t *testing.T) {
+	t.Parallel() // its jobs wait for deaths, more than they compute
 	ranks, hosts, kills, limit := 4, "a:2,b:2", 15, patience
 	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
 		ranks, hosts, kills, limit = 16, "a:4,b:4,c:4,d:4", 1000, time.Hour
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
-	tierflow := filepath.Join(build(t), "tierflow")
+	tierflow := filepath.Join(built, "tierflow")
 	out, err := exec.CommandContext(ctx, tierflow, "run", "-n", strconv.Itoa(ranks), "--hosts", hosts, "--launcher", "local", "--oversubscribe",
 		"--max-restarts", strconv.Itoa(2*kills), "--", tierflow, "bench", "recover", "--victim", "leaf", "--kills", strconv.Itoa(kills)).CombinedOutput()
 	found := regexp.MustCompile(`rank 0 had (\d+) descriptors, (\d+) mappings, (\d+) goroutines, (\d+) KiB .* has (\d+) descriptors, (\d+) mappings, (\d+) goroutines, (\d+) KiB`).FindSubmatch(out)
@@ -92,7 +101,7 @@ func processes(program string) (pids []int) {
 // Processes are killed one after the other, and the sum stays right. With restarts others take their places, and
 // end with the right sum too.
 func TestKilled(t *testing.T) {
-	dir := build(t)
+	t.Parallel() // its jobs wait for deaths, more than they compute
 	type job struct {
 		ranks, kills int
 		hosts        string
@@ -123,8 +132,8 @@ func TestKilled(t *testing.T) {
 			draw := rand.New(rand.NewPCG(seed, 0))
 			ctx, cancel := context.WithTimeout(t.Context(), patience+time.Duration(test.kills)*time.Second)
 			defer cancel()
-			program := filepath.Join(dir, "survive")
-			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", strconv.Itoa(test.ranks), "--min", strconv.Itoa(max(1, test.ranks-test.kills)),
+			program := filepath.Join(built, "survive")
+			cmd := exec.CommandContext(ctx, filepath.Join(built, "tierflow"), "run", "-n", strconv.Itoa(test.ranks), "--min", strconv.Itoa(max(1, test.ranks-test.kills)),
 				"--max-restarts", strconv.Itoa(test.restarts), "--hosts", test.hosts, "--launcher", "local", "--oversubscribe",
 				"--", program, "-steps", strconv.Itoa(test.steps), "-think", "10ms")
 			pipe, err := cmd.StdoutPipe()
