@@ -286,11 +286,10 @@ static int settle(void) {
 	after = say.after;
 	verbose = say.verbose;
 	if (!read_limits(say.limits)) {
-		if (rank == 0) {
-			fprintf(stderr, "tierflow: TIERFLOW_MPI=\"%s\": allowed are on, off, and a list of", say.limits);
-			for (int c = 1; c < COLLECTIVES; c++) fprintf(stderr, "%s %s", c > 1 ? "," : "", names[c]);
-			fprintf(stderr, ", each with :MIN or :MIN-MAX, such as 4KiB: MPI does its collectives itself\n");
-		}
+		char list[500] = ""; /* a line is written at once: launchers mix what other ranks write into its pieces */
+		for (int c = 1, n = 0; c < COLLECTIVES && n < (int)sizeof list; c++) n += snprintf(list + n, sizeof list - n, "%s%s", c > 1 ? ", " : "", names[c]);
+		if (rank == 0)
+			fprintf(stderr, "tierflow: TIERFLOW_MPI=\"%s\": allowed are on, off, and a list of %s, each with :MIN or :MIN-MAX, such as 4KiB: MPI does its collectives itself\n", say.limits, list);
 		return 0;
 	}
 	for (int c = 1; c < COLLECTIVES; c++)
