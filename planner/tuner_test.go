@@ -88,7 +88,7 @@ func TestTunerOfValue(t *testing.T) {
 // Parts of plans are tried: what is forced stays, and what can't be is not.
 func TestTunerOfPlans(t *testing.T) {
 	onBothKinds(t, 2, 2, &planner.Options{Plan: "bcast:w=3"}, func(ctx context.Context, c *planner.Comm) error {
-		buf := make([]byte, 1<<18)
+		buf := make([]byte, 1<<16)
 		of, err := planner.Bcast(c, buf, 0)
 		if err != nil {
 			return err
