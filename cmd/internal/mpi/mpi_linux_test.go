@@ -140,6 +140,7 @@ func TestPrograms(t *testing.T) {
 			{"sizes", "sizes: 0 wrong\n", "allreduce: 900 ours, 0 passed on"},
 			{"counts", "counts: 0 wrong\n", "alltoallv: [1-9][0-9]* ours"},
 			{"started", "started: 0 wrong\n", "alltoallv: [1-9][0-9]* ours, 0 passed on"},
+			{"signals", "signals: 0 wrong\n", "allreduce: [1-9][0-9]* ours, "},
 		} {
 			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, test.name))
 			ours := regexp.MustCompile("tierflow: rank 0: " + test.ours)
@@ -175,7 +176,7 @@ func TestFortran(t *testing.T) {
 // Ranks on two nodes, which one host plays, are as right as on one.
 func TestTwoNodes(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
-		for name, want := range map[string]string{"fallbacks": "fallbacks: 0 wrong\n", "counts": "counts: 0 wrong\n", "started": "started: 0 wrong\n", "progress": fmt.Sprintf("progress: sum %d\n", mpi.ranks)} {
+		for name, want := range map[string]string{"fallbacks": "fallbacks: 0 wrong\n", "counts": "counts: 0 wrong\n", "started": "started: 0 wrong\n", "signals": "signals: 0 wrong\n", "progress": fmt.Sprintf("progress: sum %d\n", mpi.ranks)} {
 			script := `export TIERFLOW_NODE=node$((${OMPI_COMM_WORLD_RANK:-$PMI_RANK} % 2)); exec "$0"`
 			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, "sh", "-c", script, mpi.program(t, name))
 			if err != nil || !strings.Contains(out, want) || !strings.Contains(out, " on 2 nodes") {

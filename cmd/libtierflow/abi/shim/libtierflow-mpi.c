@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define TF_TYPES_ONLY
 #include "tierflow.h"
@@ -71,6 +72,58 @@ static void library_path(char *path, size_t size) {
 		snprintf(path, size, "%.*s/libtierflow.so", (int)(slash - self.dli_fname), self.dli_fname);
 	else
 		snprintf(path, size, "libtierflow.so");
+}
+
+/* Signals. A handler that a program installs may be called on any thread, also on those that run Go: a goroutine's stack
+ * is small, so Go asks for SA_ONSTACK, and gives its threads an alternate stack. Programs don't know that: they get it here,
+ * and don't see it. */
+
+static volatile char lent_stack[NSIG]; /* by signal: the program didn't ask for SA_ONSTACK */
+
+static int real_sigaction(int n, const struct sigaction *new, struct sigaction *old) {
+	static int (*real)(int, const struct sigaction *, struct sigaction *);
+	if (!real) real = (int (*)(int, const struct sigaction *, struct sigaction *))dlsym(RTLD_NEXT, "sigaction");
+	return real(n, new, old);
+}
+
+__attribute__((visibility("default"))) int sigaction(int n, const struct sigaction *new, struct sigaction *old) {
+	struct sigaction onstack;
+	int known = n > 0 && n < NSIG, before = known && lent_stack[n], lend = 0;
+	if (known && new) {
+		onstack = *new;
+		lend = !(new->sa_flags & SA_ONSTACK) && ((new->sa_flags & SA_SIGINFO) || (new->sa_handler != SIG_DFL && new->sa_handler != SIG_IGN));
+		if (lend) onstack.sa_flags |= SA_ONSTACK;
+		new = &onstack;
+	}
+	int status = real_sigaction(n, new, old);
+	if (status || !known) return status;
+	if (old && before) old->sa_flags &= ~SA_ONSTACK;
+	if (new) lent_stack[n] = lend;
+	return status;
+}
+
+/* with_handler is the body of signal and its variants. */
+static sighandler_t with_handler(int n, sighandler_t handler, int flags) {
+	struct sigaction new = {.sa_handler = handler, .sa_flags = flags}, old;
+	if (handler == SIG_ERR || sigaction(n, &new, &old)) return SIG_ERR;
+	return old.sa_handler;
+}
+
+__attribute__((visibility("default"))) sighandler_t signal(int n, sighandler_t handler) { return with_handler(n, handler, SA_RESTART); }
+__attribute__((visibility("default"))) sighandler_t bsd_signal(int n, sighandler_t handler) { return with_handler(n, handler, SA_RESTART); }
+__attribute__((visibility("default"))) sighandler_t sysv_signal(int n, sighandler_t handler) { return with_handler(n, handler, SA_RESETHAND | SA_NODEFER); }
+__attribute__((visibility("default"))) sighandler_t __sysv_signal(int n, sighandler_t handler) { return sysv_signal(n, handler); }
+
+/* give_stack gives the calling thread an alternate stack that is as good as its own for handlers, unless it has one: Go's are
+ * of 32 KiB, UCX's for its reports of crashes hardly larger. */
+static void give_stack(void) {
+	enum { SIZE = 1 << 20, GUARD = 1 << 16 };
+	stack_t has;
+	if (sigaltstack(NULL, &has) || has.ss_flags & SS_ONSTACK || (!(has.ss_flags & SS_DISABLE) && has.ss_size >= SIZE)) return;
+	char *memory = mmap(NULL, SIZE + GUARD, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (memory == MAP_FAILED || mprotect(memory + GUARD, SIZE, PROT_READ | PROT_WRITE)) return;
+	stack_t new = {.ss_sp = memory + GUARD, .ss_size = SIZE};
+	sigaltstack(&new, NULL);
 }
 
 /* load_library reports whether the library is there. Its runtime takes over signals as it
@@ -304,7 +357,9 @@ static void begin(void) {
 	pthread_mutex_init(&guard, &again);
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (ranks < 2 || !settle() || !all_well(MPI_COMM_WORLD, load_library())) return;
+	if (ranks < 2 || !settle()) return;
+	give_stack();
+	if (!all_well(MPI_COMM_WORLD, load_library())) return;
 	PMPI_Comm_dup(MPI_COMM_WORLD, &progress_comm);
 	PMPI_Comm_dup(MPI_COMM_SELF, &self_comm);
 	PMPI_Comm_group(MPI_COMM_WORLD, &world_group);
