@@ -92,8 +92,10 @@ func runCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "run [--shim FILE] [--] LAUNCHER [ARGS]", Short: "Start an MPI program under the shim",
 		Long: `Runs LAUNCHER, which is mpirun, mpiexec or srun with its arguments, such that the ranks load
-the shim: with -x of Open MPI or -genv of Hydra, else through the environment. The exit
-status is the launcher's, or 127 if it is missing.`,
+the shim: with -x of Open MPI, for each program, or -genv of Hydra, else through the environment.
+What LAUNCHER's arguments preload (-x LD_PRELOAD=…, -genv LD_PRELOAD …) stays in front of it. Files
+of programs (--app, -configfile) are refused: the shim would be missing there. The exit status is
+the launcher's, or 127 if it is missing.`,
 		Example:               `  tierflow mpi run --shim openmpi/libtierflow-mpi.so -- mpirun -n 4 ./prog`,
 		DisableFlagsInUseLine: true,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -121,7 +123,10 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 		return fmt.Errorf("%w: tierflow mpi build makes it, --shim says where it is", err)
 	}
 	version, _ := exec.CommandContext(ctx, args[0], "--version").Output() // unknown: by the environment
-	line, extra := withShim(string(version), shim, args, os.Environ())
+	line, extra, err := withShim(string(version), shim, args, os.Environ())
+	if err != nil {
+		return err
+	}
 	c := exec.CommandContext(ctx, line[0], line[1:]...)
 	c.Env = append(os.Environ(), extra...)
 	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr

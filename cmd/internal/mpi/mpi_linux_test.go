@@ -113,7 +113,10 @@ func (mpi library) under(t *testing.T, shim string, variables []string, program 
 	args := append(append([]string{}, mpi.run...), append([]string{"-n", fmt.Sprint(mpi.ranks)}, program...)...)
 	environ := append(os.Environ(), variables...)
 	version, _ := exec.Command(args[0], "--version").Output()
-	line, extra := withShim(string(version), shim, args, environ)
+	line, extra, err := withShim(string(version), shim, args, environ)
+	if err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	c := exec.CommandContext(ctx, line[0], line[1:]...)
@@ -182,6 +185,17 @@ func TestTwoNodes(t *testing.T) {
 			if err != nil || !strings.Contains(out, want) || !strings.Contains(out, " on 2 nodes") {
 				t.Errorf("%s: %v, want %q on 2 nodes\n%s", name, err, want, out)
 			}
+		}
+	})
+}
+
+// All programs of one job get the shim.
+func TestTwoProgramsOfAJob(t *testing.T) {
+	onEach(t, func(t *testing.T, mpi library, shim string) {
+		prog := mpi.program(t, "progress")
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, prog, ":", "-n", "1", prog)
+		if want := fmt.Sprintf("progress: sum %d\n", mpi.ranks+1); err != nil || !strings.Contains(out, want) || !strings.Contains(out, "allreduce: 5 ours, 0 passed on") {
+			t.Errorf("%v, want %q\n%s", err, want, out)
 		}
 	})
 }

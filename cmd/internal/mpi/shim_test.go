@@ -12,17 +12,34 @@ import (
 )
 
 func TestWithShim(t *testing.T) {
-	args := strings.Fields("launch -n 2 ./prog")
+	const openMPI, hydra = "mpirun (Open MPI) 4.1.4", "HYDRA build details:"
 	for _, test := range []struct {
-		version, environ, line, extra string
+		version, shim, environ, args string
+		line, extra                  string // or, of an error, what it says
 	}{
-		{"mpirun (Open MPI) 4.1.4", "TIERFLOW_MPI=off HOME=/", "launch -x LD_PRELOAD=/s.so -x TIERFLOW_MPI -n 2 ./prog", ""},
-		{"HYDRA build details:", "LD_PRELOAD=/tool.so", "launch -genv LD_PRELOAD /tool.so:/s.so -n 2 ./prog", ""},
-		{"slurm 22.05", "LD_PRELOAD=", "launch -n 2 ./prog", "LD_PRELOAD=/s.so"},
+		{openMPI, "/s.so", "TIERFLOW_MPI=off HOME=/", "-n 2 ./prog", "-x LD_PRELOAD=/s.so -x TIERFLOW_MPI -n 2 ./prog", ""},
+		{openMPI, "/s.so", "LD_PRELOAD=/tool.so", "-n 2 ./prog", "-x LD_PRELOAD=/tool.so:/s.so -n 2 ./prog", ""},
+		{openMPI, "/s.so", "LD_PRELOAD=/tool.so", "-x A -x LD_PRELOAD=/other.so -n 2 ./prog", "-x A -x LD_PRELOAD=/other.so:/s.so -n 2 ./prog", ""},
+		{openMPI, "/s.so", "", "-x LD_PRELOAD= -n 2 ./prog", "-x LD_PRELOAD=/s.so -n 2 ./prog", ""},
+		{openMPI, "/s.so", "TIERFLOW_MPI=off", "-n 1 ./a : -n 2 ./b", "-x LD_PRELOAD=/s.so -x TIERFLOW_MPI -n 1 ./a : -x LD_PRELOAD=/s.so -x TIERFLOW_MPI -n 2 ./b", ""},
+		{openMPI, "/s.so", "", "-n 1 ./a : -x LD_PRELOAD=/t.so -n 2 ./b", "-x LD_PRELOAD=/s.so -n 1 ./a : -x LD_PRELOAD=/t.so:/s.so -n 2 ./b", ""},
+		{openMPI, "/s.so", "", "--app programs", "", "--app programs: -x counts for programs of the command line alone"},
+		{openMPI, "/with blank/s.so", "", "-n 2 ./prog", "", `shim "/with blank/s.so": LD_PRELOAD separates names by blanks`},
+		{hydra, "/s.so", "LD_PRELOAD=/tool.so", "-n 2 ./prog", "-genv LD_PRELOAD /tool.so:/s.so -n 2 ./prog", ""},
+		{hydra, "/s.so", "", "-genv LD_PRELOAD /t.so -n 2 ./prog", "-genv LD_PRELOAD /t.so:/s.so -n 2 ./prog", ""},
+		{hydra, "/s.so", "", "-n 1 ./a : -env LD_PRELOAD /t.so -n 2 ./b", "-genv LD_PRELOAD /s.so -n 1 ./a : -env LD_PRELOAD /t.so:/s.so -n 2 ./b", ""},
+		{hydra, "/s.so", "", "-configfile programs", "", "-configfile: what is preloaded in it"},
+		{"slurm 22.05", "/s.so", "LD_PRELOAD=", "-n 2 ./prog", "-n 2 ./prog", "LD_PRELOAD=/s.so"},
+		{"slurm 22.05", "/a:b/s.so", "", "-n 2 ./prog", "", `shim "/a:b/s.so"`},
 	} {
-		line, extra := withShim(test.version, "/s.so", args, strings.Fields(test.environ))
-		if got := strings.Join(line, " "); got != test.line || strings.Join(extra, " ") != test.extra {
-			t.Errorf("%s: %q and %q, want %q and %q", test.version, got, extra, test.line, test.extra)
+		line, extra, err := withShim(test.version, test.shim, append([]string{"launch"}, strings.Fields(test.args)...), strings.Fields(test.environ))
+		switch {
+		case test.line == "":
+			if err == nil || !strings.Contains(err.Error(), test.extra) {
+				t.Errorf("%s %s: %v, want %q", test.version, test.args, err, test.extra)
+			}
+		case err != nil || strings.Join(line, " ") != "launch "+test.line || strings.Join(extra, " ") != test.extra:
+			t.Errorf("%s %s: %q, %q and %v, want %q and %q", test.version, test.args, line, extra, err, test.line, test.extra)
 		}
 	}
 }
