@@ -49,6 +49,9 @@ Where a host has a processor for each of its ranks, ranks are bound to equal sha
 them. Timers of a rank that has one processor may be 1 ms late, so that the threads of its
 runtime disturb it less. --bind none leaves all that as it is.
 
+INT, TERM and HUP go to all ranks and end the job: no process is started any more. Ranks that are
+left after --grace, or at a second INT or TERM, are killed.
+
 When ranks fail because of another one, that one is reported, whichever ended first. The
 exit status is that of the reported rank (128 + number for a signal),
 124 for --timeout, 127 and 126 if the program is missing or can't be run, 2 for wrong
@@ -115,6 +118,7 @@ flags or arguments, 125 for everything else.`,
 	f.IntVar(&o.MaxRestarts, "max-restarts", 0, "start so many processes, in all, in the place of failed ones, for programs that call planner.Elastic (default none)")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
+	f.DurationVar(&o.Grace, "grace", 0, "time for ranks to end after INT, TERM or HUP, before they are killed (default 30s)")
 	f.BoolVar(&o.NoPrefix, "no-prefix", false, "pass output on byte by byte, without \"[rank] \" in front of lines: for data such as JSON")
 	f.BoolVar(&o.Timestamps, "timestamps", false, "put the time before each line")
 	f.StringVar(&o.LogDir, "log-dir", "", "folder for a file of each rank's output, rank.00.log and so on")

@@ -72,28 +72,68 @@ func (j *job) hangUpAll() {
 	}
 }
 
-// forward hands a signal to the ranks. Before there are any, and at a second SIGINT,
-// it ends the job. The SIGINT after that has its usual effect on the launcher.
+// isEnding reports whether a signal to the launcher ends the job.
+func isEnding(s syscall.Signal) bool {
+	return s == syscall.SIGINT || s == syscall.SIGTERM || s == syscall.SIGHUP
+}
+
+// forward hands a signal to the ranks. One that ends the job gives them Options.Grace, and nobody is started again. Before
+// there are ranks, and at a second SIGINT or SIGTERM, it ends the job at once. One more has its usual effect on the launcher.
 func (j *job) forward(s os.Signal) {
 	sig := s.(syscall.Signal)
-	if sig == syscall.SIGINT {
-		j.interrupts++
-	}
 	switch {
-	case !j.released:
+	case !j.released && isEnding(sig):
 		j.fail(statusSignal+int(sig), fmt.Errorf("%v before the ranks were started", sig))
-	case j.interrupts >= 2 && sig == syscall.SIGINT:
-		signal.Reset(syscall.SIGINT)
-		j.fail(statusSignal+int(sig), fmt.Errorf("killed by a second %v: %s", sig, j.progressText()))
-		if !j.killed {
-			j.sparing = false
-			j.endHarder()
-		}
+	case j.ending != 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
+		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
+		j.killRest(sig, "a second "+wordOf(sig))
 	default:
+		if isEnding(sig) && j.ending == 0 && !j.finished {
+			j.ending = sig
+			j.closeLobby()
+			j.patience = j.after(min(tellAfter, j.opts.Grace))
+		}
 		if slices.Contains(endingSignals, sig) {
 			j.signalled = sig
 		}
 		j.sendAll(frame{Signal: nameOf(sig)})
+	}
+}
+
+// wordOf is a signal's name in a sentence.
+func wordOf(s syscall.Signal) string {
+	if s == syscall.SIGINT {
+		return "interrupt"
+	}
+	return "SIG" + nameOf(s)
+}
+
+// tellAfter is how long after a signal that ends the job the launcher says for whom it waits.
+const tellAfter = time.Second
+
+// loseGrace says for whom an interrupted job waits, and later kills them.
+func (j *job) loseGrace() {
+	j.patience = nil
+	switch {
+	case j.failure != nil || j.finished: // they are being ended
+	case j.told || j.opts.Grace <= tellAfter:
+		j.killRest(j.ending, fmt.Sprintf("the launcher, %v after %s", j.opts.Grace, wordOf(j.ending)))
+	default:
+		j.told = true
+		j.note(fmt.Sprintf("%v after %s %s: they get %v more, and a second signal kills them", tellAfter, wordOf(j.ending), j.progressText(), j.opts.Grace-tellAfter))
+		j.patience = j.after(j.opts.Grace - tellAfter)
+	}
+}
+
+// killRest ends an interrupted job now.
+func (j *job) killRest(sig syscall.Signal, by string) {
+	if j.failure == nil {
+		j.first = nil // what it says is told by this
+	}
+	j.fail(statusSignal+int(sig), fmt.Errorf("killed by %s: %s", by, j.progressText()))
+	if !j.killed {
+		j.sparing = false
+		j.endHarder()
 	}
 }
 
@@ -108,6 +148,11 @@ func (j *job) interruption() error {
 	if e := j.endings[j.origin()]; sig == 0 || e != nil && !e.ours && e.Signal != int(sig) && (e.Signal != 0 || e.Status == panicked) {
 		return nil
 	}
+	return endedBy(sig)
+}
+
+// endedBy is the failure of a job by a signal that was forwarded.
+func endedBy(sig syscall.Signal) error {
 	if sig == syscall.SIGINT {
 		return errors.New("interrupted")
 	}
@@ -150,8 +195,12 @@ func (j *job) progressText() string {
 }
 
 // result returns the first failure. If ranks failed it is that of the rank it began with, unless they had been
-// told to end. The last lines of all ranks have arrived by now.
+// told to end. A job that was told to end has failed, however well its ranks have ended. The last lines of all ranks
+// have arrived by now.
 func (j *job) result() (int, error) {
+	if j.first == nil && j.failure == nil && j.ending != 0 {
+		return statusSignal + int(j.ending), endedBy(j.ending)
+	}
 	if j.first == nil {
 		return j.status, j.failure
 	}

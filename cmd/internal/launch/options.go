@@ -74,6 +74,9 @@ type Options struct {
 	// has a second to print its state and the line of its program. Default: none.
 	Timeout time.Duration
 
+	// Grace is the time for the ranks of a job that gets SIGINT, SIGTERM or SIGHUP to end by themselves. Default: 30 s.
+	Grace time.Duration
+
 	// AgentTimeout bounds how long an agent may take to answer. Default: 30 s.
 	AgentTimeout time.Duration
 
@@ -154,8 +157,11 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Map != mapBlock && o.Map != mapRoundRobin {
 		complain("map %q: allowed are %s and %s", o.Map, mapBlock, mapRoundRobin)
 	}
-	if o.Timeout < 0 || o.AgentTimeout < 0 {
-		complain("timeouts %v, %v: not negative, please", o.Timeout, o.AgentTimeout)
+	if o.Timeout < 0 || o.AgentTimeout < 0 || o.Grace < 0 {
+		complain("timeouts %v, %v, %v: not negative, please", o.Timeout, o.AgentTimeout, o.Grace)
+	}
+	if o.Grace == 0 {
+		o.Grace = 30 * time.Second
 	}
 	if o.AgentTimeout == 0 {
 		o.AgentTimeout = 30 * time.Second

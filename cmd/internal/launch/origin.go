@@ -34,6 +34,10 @@ func (j *job) noteEnding(c *conn, e *exited) {
 		j.endings[e.Rank] = &ending{exited: e, conn: c, ours: ours, after: j.signalled, borne: borne}
 	}
 	switch {
+	case e.Status != 0 && j.failure == nil && j.ending != 0: // the others have their grace
+		if j.first == nil && !j.bears(0) {
+			j.first = j.endings[e.Rank]
+		}
 	case e.Status != 0 && j.failure == nil && !j.bears(0):
 		j.failRank(e)
 	case j.sparing && j.endings[j.origin()] != nil:

@@ -37,6 +37,7 @@ var rankPrograms = map[string]func(args []string){
 	"partial":    func([]string) { fmt.Print("no newline"); fmt.Fprint(os.Stderr, "nor here") },
 	"long":       func([]string) { fmt.Println(strings.Repeat("x", maxLine+5)) },
 	"chatty":     chatty,
+	"saves":      saves,
 	"signals":    signals,
 	"rendezvous": rendezvous,
 	"late":       late,
@@ -167,14 +168,27 @@ func chatty([]string) {
 	}
 }
 
-// signals prints the signals it gets, and ends with the first SIGTERM; args: whatever marks the process.
+// saves is ready, and rank 0 takes some time to end after an interrupt.
+func saves([]string) {
+	interrupts := make(chan os.Signal, 1)
+	if rank() == 0 {
+		signal.Notify(interrupts, syscall.SIGINT)
+	}
+	fmt.Println("ready")
+	<-interrupts
+	pause(termGrace + termGrace/2)
+	fmt.Println("saved")
+	os.Exit(130)
+}
+
+// signals prints the signals it gets, and ends with the first that ends jobs; args: whatever marks the process.
 func signals([]string) {
 	ch := make(chan os.Signal, 8)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGTERM)
 	fmt.Println("listening")
 	for s := range ch {
 		fmt.Println("got", nameOf(s))
-		if s == syscall.SIGTERM {
+		if isEnding(s.(syscall.Signal)) {
 			return
 		}
 	}

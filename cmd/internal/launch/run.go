@@ -20,7 +20,9 @@ import (
 // 125 for everything else.
 //
 // While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all
-// ranks, and a second SIGINT kills them. So ctx must not be tied to these signals.
+// ranks. So ctx must not be tied to these signals. The first three end the job: no process
+// is started any more, and a second SIGINT or SIGTERM, or the end of Options.Grace, kills
+// the ranks. The status of such a job is never 0: it is a rank's, or 128 + number.
 // When ctx ends, so does the job. Stdin is read for a host file named "-", else for the
 // ranks of Options.Stdin; a read that is under way when the job ends is left to itself.
 // nil is no input. One Run at a time per process.

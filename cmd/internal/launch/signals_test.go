@@ -11,6 +11,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // buffer is written by a process's copier and read by its test.
@@ -70,33 +71,69 @@ func parentOf(t *testing.T, pid int) int {
 	return 0
 }
 
+// Signals go to all ranks. One that ends the job fails it, however well its ranks end.
 func TestSignalsAreForwarded(t *testing.T) {
-	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "signals")})
-	out.await(t, 2, "listening")
-	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGHUP, syscall.SIGQUIT} {
-		cmd.Process.Signal(s)
-		out.await(t, 2, "got "+nameOf(s))
+	for end, says := range map[syscall.Signal]string{syscall.SIGINT: "interrupted", syscall.SIGTERM: "ended by signal: terminated", syscall.SIGHUP: "ended by signal: hangup"} {
+		cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "signals")})
+		out.await(t, 2, "listening")
+		for _, s := range []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGQUIT, end} {
+			cmd.Process.Signal(s)
+			out.await(t, 2, "got "+nameOf(s))
+		}
+		wantStatus(t, cmd, out, statusSignal+int(end))
+		out.await(t, 1, says)
 	}
-	cmd.Process.Signal(syscall.SIGTERM)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("ranks ended well, the launcher with %v\n%s", err, out)
-	}
-	out.await(t, 2, "got TERM")
 }
 
+// A second signal kills ranks that go on after the first one, and so does the end of their grace.
 func TestSecondInterruptKills(t *testing.T) {
-	mark := marked(t)
-	cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Program: rankLine(t, "deaf", mark)})
-	out.await(t, 2, "deaf")
-	cmd.Process.Signal(syscall.SIGINT)
-	out.await(t, 2, "goes on")
-	if left := processes(mark); len(left) != 2 {
-		t.Errorf("processes %v after one interrupt", left)
+	const long, goOn = 90 * time.Second, "[tierflow run] 1s after SIGHUP ranks 0-1 of 2 were running: they get 1m29s more, and a second signal kills them"
+	for _, test := range []struct {
+		program       string // says its name
+		grace         time.Duration
+		first, second syscall.Signal // 0: none
+		between, last string         // what is said between them, and in the end
+	}{
+		{"deaf", long, syscall.SIGINT, syscall.SIGINT, "goes on", "killed by a second interrupt: ranks 0-1 of 2 were running"},
+		{"stubborn", long, syscall.SIGHUP, syscall.SIGTERM, goOn, "killed by a second SIGTERM: ranks 0-1 of 2 were running"},
+		{"stubborn", 50 * time.Millisecond, syscall.SIGTERM, 0, "", "killed by the launcher, 50ms after SIGTERM: ranks 0-1 of 2 were running"},
+	} {
+		mark := marked(t)
+		cmd, out := startLauncher(t, Options{Hosts: "a,b", Launcher: launcherLocal, Grace: test.grace, Program: rankLine(t, test.program, mark)})
+		out.await(t, 2, test.program)
+		cmd.Process.Signal(test.first)
+		last := test.first
+		if test.second != 0 {
+			eventually(t, func() error {
+				if !strings.Contains(out.String(), test.between) {
+					return fmt.Errorf("no %q in %q", test.between, out)
+				}
+				return nil
+			})
+			last = test.second
+			cmd.Process.Signal(last)
+		}
+		wantStatus(t, cmd, out, statusSignal+int(last))
+		out.await(t, 1, test.last)
+		wantProcesses(t, mark, 0)
 	}
-	cmd.Process.Signal(syscall.SIGINT)
-	wantStatus(t, cmd, out, 130)
-	out.await(t, 1, "killed by a second interrupt: ranks 0-1 of 2 were running")
-	wantProcesses(t, mark, 0)
+}
+
+// Nobody is started in the place of ranks that an interrupt has ended, and one that saves its work has time for that. So it is
+// if the job could go on without the others.
+func TestInterruptedJobIsNotRestarted(t *testing.T) {
+	for _, opts := range []Options{{MaxRestarts: 50}, {Min: 1}, {}} {
+		opts.Hosts, opts.Launcher, opts.Program = "a:2,b:1", launcherLocal, rankLine(t, "saves")
+		cmd, out := startLauncher(t, opts)
+		out.await(t, 3, "ready")
+		cmd.Process.Signal(syscall.SIGINT)
+		wantStatus(t, cmd, out, 130)
+		for _, text := range []string{"saved", "interrupted"} {
+			out.await(t, 1, text)
+		}
+		out.await(t, 3, "ready")
+		out.await(t, 0, "restart")
+	}
 }
 
 func TestInterruptBeforeStart(t *testing.T) {
