@@ -81,7 +81,7 @@ type Options struct {
 	AgentTimeout time.Duration
 
 	// NoPrefix passes the ranks' output byte by byte, as it comes. Default: whole lines, "[rank] " in front; a line is
-	// cut every 64 KiB.
+	// cut every 16 MiB.
 	NoPrefix bool
 
 	// Timestamps puts the time before each line, when it came to the launcher. It excludes NoPrefix.

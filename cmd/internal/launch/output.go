@@ -11,7 +11,8 @@ import (
 )
 
 const (
-	maxLine     = 64 << 10
+	maxLine     = 16 << 20 // of a stream of a rank as much is kept in memory
+	keptLine    = 1 << 20  // and so much for the next line
 	tailLines   = 10
 	panicLines  = 30 // of a panicking Go program
 	maxTailLine = 1 << 10
@@ -42,16 +43,22 @@ func (l *lines) add(b []byte, emit func(line []byte)) {
 			return
 		}
 		b = b[end+1:]
-		emit(l.part)
-		l.part = l.part[:0]
+		l.flushed(emit)
 	}
 }
 
 // flush emits a line without an end.
 func (l *lines) flush(emit func(line []byte)) {
 	if len(l.part) > 0 {
-		emit(l.part)
-		l.part = l.part[:0]
+		l.flushed(emit)
+	}
+}
+
+// flushed emits a line, empty or not.
+func (l *lines) flushed(emit func(line []byte)) {
+	emit(l.part)
+	if l.part = l.part[:0]; cap(l.part) > keptLine {
+		l.part = nil
 	}
 }
 
