@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/testdata/cluster"
 	"github.com/tierflow/tierflow/testdata/peers"
@@ -190,7 +191,7 @@ func runCommand(ctx context.Context, limit time.Duration, words ...string) ([]by
 	var out, complaints bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &complaints
 	cmd.Env = slices.DeleteFunc(os.Environ(), isPlanVariable)
-	endGroup := groupOf(cmd)
+	endGroup := labkit.GroupOf(cmd)
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
 	if cmd.Process != nil {

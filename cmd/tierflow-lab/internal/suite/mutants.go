@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -9,9 +10,11 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -36,24 +39,27 @@ type Mutants struct {
 
 // MutantsCommand returns mutants.
 func MutantsCommand() *cobra.Command {
-	m := mutating{count: 300, seed: 1}
+	m := mutating{count: 300, seed: 1, jobs: 1}
 	asJSON := false
 	c := &cobra.Command{
 		Use:   "mutants [flags] PACKAGE...",
 		Short: "Change the source at random, and list the changes that no test notices",
 		Long: `Draws --count mutations of the source of Go packages that compile: another operator, a
 constant one larger, a dropped statement, two swapped arguments. The tests of the mutated
-package run on each, and if they pass those of --others; the first failure ends them, and a
-test program is ended after three times as long as it takes, and a minute. A mutant that
-fails is killed. Survivors are listed: what no test holds, or what makes no difference.
-An interrupt ends the draw: what was judged before is printed. The source itself is not
-changed.`,
+package run on each; if they pass, so do those of --others that depend on it. The first
+failure ends them. A test program is ended after three times as long as it takes without a
+mutation, and ten seconds; at least twenty. A mutant that fails is killed. Survivors are
+listed: what no test holds, or what makes no difference. An interrupt ends the draw: what
+was judged before is printed, in the order of the draw. The source itself is not changed.`,
 		Example: `  tierflow-lab mutants --count 100 ./executor ./planner/choose
-  tierflow-lab mutants --seed 7 --others ./... ./tasks`,
+  tierflow-lab mutants --seed 7 --others './planner ./executor' --jobs 2 ./tasks`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: kit.Interruptible(func(c *cobra.Command, packages []string) error {
 			if m.count < 1 {
 				return kit.Usagef("--count %d: want one or more", m.count)
+			}
+			if m.jobs < 1 {
+				return kit.Usagef("--jobs %d: want one or more", m.jobs)
 			}
 			m.tell = c.ErrOrStderr()
 			all, err := m.run(c.Context(), packages)
@@ -66,7 +72,8 @@ changed.`,
 	f := c.Flags()
 	f.IntVar(&m.count, "count", m.count, "mutants")
 	f.Uint64Var(&m.seed, "seed", m.seed, "of the draw")
-	f.StringVar(&m.others, "others", "", "packages whose tests judge what a package's own let pass")
+	f.StringArrayVar(&m.others, "others", nil, "packages, with blanks between them, whose tests judge what a package's own let pass; may be repeated")
+	f.IntVar(&m.jobs, "jobs", m.jobs, "mutants judged at once")
 	f.StringArrayVar(&m.flags, "flag", nil, "one more flag of go test; may be repeated")
 	f.BoolVar(&asJSON, "json", false, "print JSON")
 	return c
@@ -119,28 +126,31 @@ func oneLine(text string) string {
 
 // mutating is the command.
 type mutating struct {
-	count  int
-	seed   uint64
-	others string
-	flags  []string
-	tell   io.Writer
-	dir    string                   // of the mutated file
-	usual  map[string]time.Duration // of the tests of packages
+	count, jobs int
+	seed        uint64
+	others      []string
+	flags       []string
+	tell        io.Writer
+	dir         string                     // of mutated files, and of what ended tests leave
+	usual       map[string]time.Duration   // of the tests of packages
+	dependents  map[string]map[string]bool // packages among the others, by what their tests depend on
 }
 
 // listed is what go list tells of a package.
 type listed struct {
 	ImportPath, Dir string
-	GoFiles         []string
+	GoFiles, Deps   []string
 }
 
 // run draws and judges. Files and sites are in order, so a seed gives the same mutants of the same source.
 func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error) {
 	sites, err := m.sites(ctx, packages)
+	if err == nil {
+		err = m.measure(ctx, packages)
+	}
 	if err != nil {
 		return nil, err
 	}
-	m.usual = map[string]time.Duration{}
 	if m.dir, err = os.MkdirTemp("", "mutants"); err != nil {
 		return nil, err
 	}
@@ -148,22 +158,30 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 	all := &Mutants{Seed: m.seed}
 	draw := rand.New(rand.NewPCG(m.seed, 0))
 	draw.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
-	for i := 0; i < len(sites) && len(all.Mutants) < m.count; i++ {
-		mutant := Mutant{Mutation: sites[i]}
-		began := time.Now()
-		compiles, err := m.judge(ctx, &mutant)
+	within, enough := context.WithCancel(ctx)
+	verdicts := m.judgeInOrder(within, sites)
+	defer func() {
+		enough()
+		for range verdicts { // until all have ended
+		}
+	}()
+	for each := range verdicts {
+		v := <-each
 		if ctx.Err() != nil && len(all.Mutants) > 0 {
 			fmt.Fprintf(m.tell, "interrupted after %d of %d\n", len(all.Mutants), m.count)
 			break
 		}
-		if err != nil {
-			return nil, err
+		if v.err != nil {
+			return nil, v.err
 		}
-		if !compiles {
+		if !v.compiles {
 			continue
 		}
-		all.Mutants = append(all.Mutants, mutant)
-		fmt.Fprintf(m.tell, "%d of %d: %v: killed %t %s, %v\n", len(all.Mutants), m.count, &mutant.Mutation, mutant.Killed, mutant.By, time.Since(began).Round(100*time.Millisecond))
+		all.Mutants = append(all.Mutants, v.mutant)
+		fmt.Fprintf(m.tell, "%d of %d: %v: killed %t %s, %v\n", len(all.Mutants), m.count, &v.mutant.Mutation, v.mutant.Killed, v.mutant.By, v.took.Round(100*time.Millisecond))
+		if len(all.Mutants) == m.count {
+			break
+		}
 	}
 	if len(all.Mutants) == 0 {
 		return nil, fmt.Errorf("no mutation of %q compiles", packages)
@@ -171,19 +189,65 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 	return all, nil
 }
 
-// sites lists the mutations of packages.
-func (m *mutating) sites(ctx context.Context, packages []string) (all []Mutation, err error) {
-	out, err := goOutput(ctx, append([]string{"list", "-json=ImportPath,Dir,GoFiles"}, packages...))
+// verdict is what judge says.
+type verdict struct {
+	mutant   Mutant
+	compiles bool
+	took     time.Duration
+	err      error
+}
+
+// judgeInOrder judges several mutations at once. The verdicts come in the order of sites, and end when all have come or ctx ends.
+func (m *mutating) judgeInOrder(ctx context.Context, sites []Mutation) <-chan chan verdict {
+	verdicts := make(chan chan verdict, 4*m.jobs) // one that takes long keeps none waiting
+	go func() {                                   // run waits for it
+		defer close(verdicts)
+		var running sync.WaitGroup
+		defer running.Wait()
+		free := make(chan bool, m.jobs)
+		for _, site := range sites {
+			free <- true
+			if ctx.Err() != nil {
+				return
+			}
+			this := make(chan verdict, 1)
+			running.Go(func() {
+				defer func() { <-free }()
+				v, began := verdict{mutant: Mutant{Mutation: site}}, time.Now()
+				v.compiles, v.err = m.judge(ctx, &v.mutant)
+				v.took = time.Since(began)
+				this <- v
+			})
+			verdicts <- this
+		}
+	}()
+	return verdicts
+}
+
+// list runs go list.
+func list(ctx context.Context, flag string, packages []string) (all []listed, err error) {
+	out, err := goOutput(ctx, slices.Concat([]string{"list", flag, "-json=ImportPath,Dir,GoFiles,Deps"}, packages))
 	if err != nil {
 		return nil, err
 	}
 	for in := json.NewDecoder(strings.NewReader(string(out))); ; {
 		var p listed
 		if err := in.Decode(&p); err == io.EOF {
-			break
+			return all, nil
 		} else if err != nil {
 			return nil, fmt.Errorf("go list %q: %s", packages, out)
 		}
+		all = append(all, p)
+	}
+}
+
+// sites lists the mutations of packages.
+func (m *mutating) sites(ctx context.Context, packages []string) (all []Mutation, err error) {
+	found, err := list(ctx, "-test=false", packages)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range found {
 		for _, file := range p.GoFiles {
 			some, err := mutations(p.ImportPath, filepath.Join(p.Dir, file))
 			if err != nil {
@@ -195,41 +259,86 @@ func (m *mutating) sites(ctx context.Context, packages []string) (all []Mutation
 	return all, nil
 }
 
+// measure runs all tests once without a mutation, and finds on what those of others depend.
+func (m *mutating) measure(ctx context.Context, packages []string) error {
+	others := strings.Fields(strings.Join(m.others, " "))
+	m.usual, m.dependents = map[string]time.Duration{}, map[string]map[string]bool{}
+	if len(others) > 0 {
+		found, err := list(ctx, "-test", others)
+		if err != nil {
+			return err
+		}
+		for _, p := range found {
+			if tested, is := strings.CutSuffix(p.ImportPath, ".test"); is {
+				for _, d := range p.Deps {
+					d, _, _ = strings.Cut(d, " ")
+					if m.dependents[d] == nil {
+						m.dependents[d] = map[string]bool{}
+					}
+					m.dependents[d][tested] = true
+				}
+			}
+		}
+	}
+	failed, err := m.test(ctx, "", slices.Concat(packages, others), time.Hour, func(o *outcome) {
+		if o.Action == "pass" && o.Test == "" {
+			m.usual[o.Package] = time.Duration(o.Elapsed * float64(time.Second))
+		}
+	})
+	if err == nil && failed != nil {
+		err = fmt.Errorf("%s of %s fails without a mutation", failed.name(), failed.Package)
+	}
+	return err
+}
+
+// limit is how long the tests of packages may take.
+func (m *mutating) limit(packages ...string) (limit time.Duration) {
+	limit = 20 * time.Second
+	for _, p := range packages {
+		limit = max(limit, 3*m.usual[p]+10*time.Second)
+	}
+	return limit
+}
+
 // judge tests a mutant.
 func (m *mutating) judge(ctx context.Context, mutant *Mutant) (compiles bool, err error) {
-	if m.usual[mutant.Package] == 0 {
-		began := time.Now()
-		by, failed, err := m.test(ctx, "", mutant.Package, 0)
-		if err == nil && failed {
-			err = fmt.Errorf("%s of %s fails without a mutation", by, mutant.Package)
-		}
-		if err != nil {
-			return false, err
-		}
-		m.usual[mutant.Package] = time.Since(began)
+	dir, err := os.MkdirTemp(m.dir, "")
+	if err != nil {
+		return false, err
 	}
-	overlay, err := m.write(&mutant.Mutation)
+	defer os.RemoveAll(dir)
+	overlay, err := write(dir, &mutant.Mutation)
 	if err != nil {
 		return false, err
 	}
 	if out, err := goOutput(ctx, []string{"build", "-overlay", overlay, mutant.Package}); err != nil || len(out) > 0 {
 		return false, err
 	}
-	mutant.By, mutant.Killed, err = m.test(ctx, overlay, mutant.Package, 3*m.usual[mutant.Package]+time.Minute)
-	if err == nil && !mutant.Killed && m.others != "" {
-		mutant.By, mutant.Killed, err = m.test(ctx, overlay, m.others, 0)
-		mutant.Others = mutant.Killed
+	others := slices.Sorted(maps.Keys(m.dependents[mutant.Package]))
+	others = slices.DeleteFunc(others, func(p string) bool { return p == mutant.Package })
+	for i, judges := range [][]string{{mutant.Package}, others} {
+		if len(judges) == 0 {
+			continue
+		}
+		failed, err := m.test(ctx, overlay, judges, m.limit(judges...), nil)
+		if err != nil {
+			return true, err
+		}
+		if failed != nil {
+			mutant.Killed, mutant.By, mutant.Others = true, failed.name(), i == 1
+			break
+		}
 	}
-	return true, err
+	return true, nil
 }
 
 // write makes the mutated file, and the overlay that puts it in the place of the other.
-func (m *mutating) write(mutation *Mutation) (overlay string, err error) {
+func write(dir string, mutation *Mutation) (overlay string, err error) {
 	source, err := os.ReadFile(mutation.path)
 	if err != nil {
 		return "", err
 	}
-	mutated := filepath.Join(m.dir, "mutated.go")
+	mutated := filepath.Join(dir, "mutated.go")
 	if err := os.WriteFile(mutated, mutation.apply(source), 0o600); err != nil {
 		return "", err
 	}
@@ -237,28 +346,59 @@ func (m *mutating) write(mutation *Mutation) (overlay string, err error) {
 	if err != nil {
 		return "", err
 	}
-	overlay = filepath.Join(m.dir, "overlay.json")
+	overlay = filepath.Join(dir, "overlay.json")
 	return overlay, os.WriteFile(overlay, text, 0o600)
 }
 
-// test runs tests until one fails. limit 0 is an hour.
-func (m *mutating) test(ctx context.Context, overlay, packages string, limit time.Duration) (by string, failed bool, err error) {
-	words := []string{"test", "-json", "-failfast", "-count=1", "-timeout", cmp.Or(limit, time.Hour).String()}
+// name is the test, or the package of a program that was ended.
+func (o *outcome) name() string {
+	name, _, _ := strings.Cut(o.Test, "/")
+	return cmp.Or(name, o.Package)
+}
+
+// test runs tests until one fails; that ends them. saw is told of all before.
+func (m *mutating) test(ctx context.Context, overlay string, packages []string, limit time.Duration, saw func(*outcome)) (failed *outcome, err error) {
+	words := []string{"test", "-json", "-count=1", "-timeout", limit.String()}
+	env := os.Environ()
 	if overlay != "" {
 		words = append(words, "-overlay", overlay)
+		env = append(env, "GOTMPDIR="+filepath.Dir(overlay), "TMPDIR="+filepath.Dir(overlay)) // a killed test cleans up nothing
 	}
-	out, err := goOutput(ctx, slices.Concat(words, m.flags, []string{packages}))
+	cmd := exec.CommandContext(ctx, "go", slices.Concat(words, m.flags, packages)...)
+	cmd.Env = env
+	cmd.WaitDelay = 10 * time.Second
+	endGroup := labkit.GroupOf(cmd)
+	out, err := cmd.StdoutPipe()
 	if err != nil {
-		return "", false, err
+		return nil, err
 	}
+	cmd.Stderr = cmd.Stdout
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	var said strings.Builder
 	some := false
-	for _, o := range outcomes(out) {
-		if some = true; o.failed {
-			return cmp.Or(o.Test, o.Package), true, nil
+	for lines := bufio.NewReader(out); failed == nil && err == nil; {
+		var line []byte
+		line, err = lines.ReadBytes('\n')
+		var o outcome
+		if said.Write(line); json.Unmarshal(line, &o) != nil {
+			continue
+		}
+		if o.Action == "fail" {
+			failed = &o
+		}
+		if some = some || o.Action == "pass"; saw != nil {
+			saw(&o)
 		}
 	}
-	if !some {
-		return "", false, fmt.Errorf("no test has run:\n%s", out)
+	endGroup()
+	_ = cmd.Wait() // what was said tells more
+	switch {
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case failed == nil && !some:
+		return nil, fmt.Errorf("no test has run:\n%s", &said)
 	}
-	return "", false, nil
+	return failed, nil
 }

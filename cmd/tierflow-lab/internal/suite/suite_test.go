@@ -113,7 +113,7 @@ func TestMutantsOfOthers(t *testing.T) {
 		"one_test.go":       "package example\n\nimport \"testing\"\n\nfunc TestOwn(t *testing.T) {}\n",
 		"user/user_test.go": "package user\n\nimport (\n\t\"testing\"\n\n\t\"example\"\n)\n\nfunc TestSome(t *testing.T) {\n\tif example.Some != 1 {\n\t\tt.Error(example.Some)\n\t}\n}\n",
 	})
-	m := mutating{count: 9, others: "./user", tell: io.Discard}
+	m := mutating{count: 9, jobs: 2, others: []string{"./user"}, tell: io.Discard}
 	all, err := m.run(t.Context(), []string{"."})
 	if err != nil {
 		t.Fatal(err)
@@ -129,15 +129,16 @@ func TestMutantsOfOthers(t *testing.T) {
 	}
 }
 
-// Tests that fail anyway would kill all mutants, and packages without mutations say nothing.
+// Tests that fail anyway would kill all mutants, and packages without mutations say nothing. The first failure ends tests that would
+// take an hour.
 func TestMutantsRefusals(t *testing.T) {
 	const passes = "package p\n\nimport \"testing\"\n\nfunc TestP(t *testing.T) {}\n"
 	for _, test := range []struct{ source, tests, want string }{
-		{"package p\n\nvar X = 1\n", strings.Replace(passes, "{}", "{ t.Error(1) }", 1), "TestP of example fails without a mutation"},
+		{"package p\n\nvar X = 1\n", strings.Replace(passes, "{}", "{ t.Error(1) }", 1) + "\nfunc TestQ(*testing.T) { select {} }\n", "TestP of example fails without a mutation"},
 		{"package p\n", passes, "no mutation of"},
 	} {
 		makeModule(t, map[string]string{"p.go": test.source, "p_test.go": test.tests})
-		m := mutating{count: 9, tell: io.Discard}
+		m := mutating{count: 9, jobs: 1, tell: io.Discard}
 		if all, err := m.run(t.Context(), []string{"."}); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v, %v; want %q", all, err, test.want)
 		}
@@ -151,7 +152,7 @@ func TestMutantsInterrupted(t *testing.T) {
 		"sum_test.go": "package sum\n\nimport \"testing\"\n\nfunc TestSum(t *testing.T) {}\n",
 	})
 	ctx, cancel := context.WithCancel(t.Context())
-	m := mutating{count: 9, tell: writer(func(p []byte) (int, error) { cancel(); return len(p), nil })}
+	m := mutating{count: 9, jobs: 1, tell: writer(func(p []byte) (int, error) { cancel(); return len(p), nil })}
 	all, err := m.run(ctx, []string{"."})
 	if err != nil || len(all.Mutants) != 1 || all.Mutants[0].Killed {
 		t.Errorf("%+v, %v", all, err)

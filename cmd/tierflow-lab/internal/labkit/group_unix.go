@@ -1,15 +1,15 @@
 //go:build unix
 
-package peers
+package labkit
 
 import (
 	"os/exec"
 	"syscall"
 )
 
-// groupOf makes a command that has not started a group of processes. The end of its context
+// GroupOf makes a command that has not started a group of processes. The end of its context
 // ends the group. kill kills the processes left behind by the command; none is no error.
-func groupOf(cmd *exec.Cmd) (kill func()) {
+func GroupOf(cmd *exec.Cmd) (kill func()) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	return func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
