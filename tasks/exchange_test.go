@@ -14,16 +14,17 @@ func TestExchange(t *testing.T) {
 		topo, plan string
 		rank       levels.Rank
 		inPlace    bool
+		counts     [][]int  // of elements, by giver; nil: two for each
 		want       []string // by task: what goes to each member | what comes; or parts and what is held
 		bytes      int64
 	}{
 		{
-			"2x2", "shape=flat,fs=all,w=1", 1, false,
+			"2x2", "shape=flat,fs=all,w=1", 1, false, nil,
 			[]string{"ia#0 [send[0:2]] [send[2:4]] [send[4:6]] [send[6:8]] | [recv[0:2]] [recv[2:4]] [recv[4:6]] [recv[6:8]]"},
 			0,
 		},
 		{
-			"2", "shape=flat,fs=1,w=1", 0, true,
+			"2", "shape=flat,fs=1,w=1", 0, true, nil,
 			[]string{
 				"sa#0 [recv[0:1]] [recv[2:3]] | [recv[0:1]] [recv[2:3]]",
 				"sa#1 [recv[1:2]] [recv[3:4]] | [recv[1:2]] [recv[3:4]]",
@@ -31,7 +32,7 @@ func TestExchange(t *testing.T) {
 			0,
 		},
 		{
-			"2x2", "shape=han,fs=all,w=1", 2, false,
+			"2x2", "shape=han,fs=all,w=1", 2, false, nil,
 			[]string{
 				"sg#0 [scratch[0:8]] [scratch[8:16]] | [send[0:8]]",
 				"ia#0 [scratch[0:2] scratch[2:4] scratch[8:10] scratch[10:12]] [scratch[4:6] scratch[6:8] scratch[12:14] scratch[14:16]]" +
@@ -41,12 +42,12 @@ func TestExchange(t *testing.T) {
 			32,
 		},
 		{
-			"2x2", "shape=han,fs=all,w=1", 3, true,
+			"2x2", "shape=han,fs=all,w=1", 3, true, nil,
 			[]string{"sg#0 [Region(0)[0:8]] [Region(0)[0:8]] | [recv[0:8]]", "ss#0 [Region(0)[0:8]] [Region(0)[0:8]] | [recv[0:8]]"},
 			0,
 		},
 		{
-			"a:3,b:1", "shape=han,fs=1,w=1", 3, false,
+			"a:3,b:1", "shape=han,fs=1,w=1", 3, false, nil,
 			[]string{
 				"ia#0 [send[0:1] send[2:3] send[4:5]] [send[6:7]] | [recv[0:1] recv[2:3] recv[4:5]] [recv[6:7]]",
 				"ia#1 [send[1:2] send[3:4] send[5:6]] [send[7:8]] | [recv[1:2] recv[3:4] recv[5:6]] [recv[7:8]]",
@@ -54,8 +55,14 @@ func TestExchange(t *testing.T) {
 			0,
 		},
 		{
-			"1", "shape=han,fs=all,w=1", 0, false,
+			"1", "shape=han,fs=all,w=1", 0, false, nil,
 			[]string{"sa#0 [send[0:2]] | [recv[0:2]]"},
+			0,
+		},
+		{ // what is empty is no piece
+			"2", "shape=flat,fs=all,w=1", 0, false,
+			[][]int{{1, 0}, {2, 3}},
+			[]string{"sa#0 [send[0:1]] [] | [recv[0:1]] [recv[1:3]]"},
 			0,
 		},
 	} {
@@ -64,6 +71,12 @@ func TestExchange(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := Request{Coll: Alltoall, Count: 2, Type: Uint8, InPlace: tc.inPlace}
+		if tc.counts != nil {
+			if r.Matrix, err = NewMatrix(tc.counts); err != nil {
+				t.Fatal(err)
+			}
+			r.Count = r.Matrix.Max()
+		}
 		g, err := Expand(r, parsed(t, tc.topo), p, tc.rank)
 		if err != nil {
 			t.Fatal(err)

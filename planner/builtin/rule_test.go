@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/dag/dagtest"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -184,4 +185,28 @@ func inOneProcess(r tasks.Request, on *levels.Topology, p tasks.Plan) string {
 		return "goroutines alike"
 	}
 	return "goroutines " + q.String()
+}
+
+// Each part is of the first rules that have one: also the segments alone, and the window alone.
+func TestPartsOfTwoBases(t *testing.T) {
+	asked := builtin.Ask(tasktest.Request(tasks.Bcast, 1<<22), tasktest.Topology(t, "4x2"))
+	own, _ := asked.Choose(tasks.Plan{})
+	for _, test := range []struct {
+		rules string
+		want  func(p *tasks.Plan)
+	}{
+		{"segments bcast: fs=4KiB", func(p *tasks.Plan) { p.Segment = 4 << 10 }},
+		{"segments bcast: w=2", func(p *tasks.Plan) { p.Window = 2 }},
+		{"segments bcast: fs=4KiB,w=2", func(p *tasks.Plan) { p.Segment, p.Window = 4<<10, 2 }},
+	} {
+		first, err := rules.Parse("first", test.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := own
+		test.want(&want)
+		if p, _ := asked.ChooseBy(tasks.Plan{}, first, &builtin.Facts{Asked: asked}); p.String() != want.String() {
+			t.Errorf("%s: %v; want %v", test.rules, p, want)
+		}
+	}
 }
