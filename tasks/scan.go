@@ -1,6 +1,10 @@
 package tasks
 
-import "github.com/tierflow/tierflow/levels"
+import (
+	"slices"
+
+	"github.com/tierflow/tierflow/levels"
+)
 
 // A scan's segments go up the levels and come down again. On the way up a rank learns the sum of
 // the ranks before it in its group, and the sum through itself. The last rank of a group has the
@@ -83,12 +87,7 @@ func (g *Graph) Scanned(t *Task) Scanned {
 
 // up is the place among the phases on the way up of the one at a level.
 func (s *scan) up(level int) int {
-	for i, at := range s.ups {
-		if s.Phases[at].Level == level {
-			return i
-		}
-	}
-	return 0
+	return slices.IndexFunc(s.ups, func(at int) bool { return s.Phases[at].Level == level })
 }
 
 // below is the place of the values before the rank, after the i-th phase on its way up.
