@@ -88,6 +88,21 @@ func TestPieces(t *testing.T) {
 	}
 }
 
+// The places of an alltoall's messages are those of its pieces, one after the other, wherever messages are cut.
+func TestPlaces(t *testing.T) {
+	near, far := tasks.Span{Region: tasks.Recv, Off: 100, Len: 3}, tasks.Span{Region: tasks.Recv, Off: 200, Len: 9}
+	for inner, want := range map[int64]string{
+		0: "[[recv[100:103] recv[200:209]]]",
+		2: "[[recv[100:102]] [recv[102:103] recv[200:201]] [recv[201:203]] [recv[203:205]] [recv[205:207]] [recv[207:209]]]",
+		8: "[[recv[100:103] recv[200:205]] [recv[205:209]]]",
+	} {
+		c := submodules.Call{Inner: inner, In: [][]tasks.Span{{near, far}}}
+		if got := fmt.Sprint(c.Places(0)); got != want {
+			t.Errorf("cut after %d bytes: %s, want %s", inner, got, want)
+		}
+	}
+}
+
 func TestOthers(t *testing.T) {
 	c := submodules.Call{Me: 1, Task: tasks.Task{Group: &levels.Group{Ranks: []levels.Rank{3, 5, 8, 9}}}}
 	var got []string

@@ -277,4 +277,15 @@ task reduce: if inside and collective != barrier then by=nbc/knomial//{nodes} el
 	if _, err := b.Source("p", "f"); err == nil || !strings.Contains(err.Error(), "test.rules:1:1: a rule for a part of plans") {
 		t.Error(err)
 	}
+	for _, p := range rules.Parameters() { // what rules for whole plans may ask for
+		is := p.Name
+		if p.Name == rules.Asked.String() {
+			is += " = bcast"
+		} else if !p.Truth {
+			is += " <= 1"
+		}
+		if _, err := rules.Parse("test.rules", "bcast: if "+is+" then w=2"); (err == nil) != (p.Name != rules.Shape.String() && p.Name != rules.Inside.String()) {
+			t.Errorf("%s: %v", is, err)
+		}
+	}
 }
