@@ -64,6 +64,8 @@ func TestLoansEnd(t *testing.T) {
 		return p
 	}
 	l.giveBack(borrow(5 * loanAlign))
+	l.giveBack(borrow(1))
+	l.giveBack(borrow(5 * loanAlign / smallFactor)) // for this one it is not far too long
 	for range smallLoans - 1 {
 		l.giveBack(borrow(1))
 	}

@@ -42,6 +42,9 @@ func TestMissingRanks(t *testing.T) {
 		if got := strings.ReplaceAll(strings.Join(waiting, "\n"), "sb#0", "ib#0"); got != strings.Join(want, "\n") {
 			t.Errorf("waiting\n%s\nwant\n%s", got, strings.Join(want, "\n"))
 		}
+		if a := w.Endpoint(5).Activity(1, func(levels.Rank) int { return 0 }); a.Stalls != 1 {
+			t.Errorf("%d stalls, want one", a.Stalls)
+		}
 		var missing []string
 		verdicts := 0
 		for _, l := range strings.Split(log.text(), "\n") {

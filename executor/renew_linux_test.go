@@ -157,8 +157,9 @@ func passAround(ctx context.Context, c *executor.Comm, round int) error {
 // gives its budget back twice.
 func TestBrokenConnectionKeepsEarly(t *testing.T) {
 	t.Parallel() // it mostly waits
+	const budget = 2000
 	h, _ := parse(t, "2x1", "")
-	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: 2000}}, nil)
+	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: budget}}, nil)
 	defer closeProcesses(t, p)
 	sent, brought := make(chan struct{}), make(chan struct{})
 	succeed(t, p.World, func(ctx context.Context, r int) error {
@@ -197,6 +198,9 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 		s, err := all.Shrink(ctx)
 		if err != nil {
 			return err
+		}
+		if r == 0 && e.Budget(1) != budget {
+			t.Errorf("%d bytes may go without credit on a new connection, want %d", e.Budget(1), budget)
 		}
 		for round := range 100 {
 			if err := passAround(ctx, s.Comm, round); err != nil {

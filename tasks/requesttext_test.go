@@ -40,6 +40,9 @@ func TestParseRequestRefuses(t *testing.T) {
 			t.Errorf("%q reads as %v, %v", text, r, err)
 		}
 	}
+	if _, err := ParseRequest("gossip 4 f32"); err == nil || !strings.Contains(err.Error(), `unknown collective "gossip"`) {
+		t.Error(err)
+	}
 }
 
 func FuzzParseRequest(f *testing.F) {
