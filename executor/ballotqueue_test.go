@@ -32,6 +32,7 @@ type lineJob struct {
 	made chan net.Conn // the readers' ends
 	// silent reports whether Dial to a rank gets no answer. nil: all answer.
 	silent func(to levels.Rank) bool
+	refuse int // so many calls of Recall fail
 }
 
 func (j *lineJob) Dial(ctx context.Context, to levels.Rank, _ uint8) (net.Conn, error) {
@@ -43,6 +44,10 @@ func (j *lineJob) Dial(ctx context.Context, to levels.Rank, _ uint8) (net.Conn, 
 }
 
 func (j *lineJob) Recall(context.Context, levels.Rank, uint8) (net.Conn, error) {
+	if j.refuse > 0 {
+		j.refuse--
+		return nil, net.ErrClosed
+	}
 	near, far := net.Pipe()
 	j.made <- far
 	return near, nil
@@ -73,6 +78,26 @@ func TestLettersShareALine(t *testing.T) {
 	if len(j.made) > 0 {
 		t.Error("another connection was made")
 	}
+}
+
+// A letter that could not be sent may be sent again at once; one that was sent may not.
+func TestLettersAreTriedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j := &lineJob{made: make(chan net.Conn, 2), refuse: 1}
+		c := newControl(nil, j, 0)
+		c.sendDirect(1, []byte("vote"))
+		c.background.Wait()
+		for range 2 {
+			c.sendDirect(1, []byte("vote"))
+			synctest.Wait()
+		}
+		if len(j.made) != 1 {
+			t.Fatalf("%d connections, want one", len(j.made))
+		}
+		if got, err := io.ReadAll(<-j.made); err != nil || bytes.Count(got, []byte("vote")) != 1 {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
 }
 
 // Errands to one rank come in order, and wait for no other rank that is silent.

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -145,6 +146,34 @@ func TestCloseLetsAllOut(t *testing.T) {
 	if err := b.jobs[0].goneError(1); !errors.Is(err, ErrLeft) || b.lost.Load() > 0 {
 		t.Errorf("rank 1 at rank 0: %v", err)
 	}
+}
+
+// mute is a connection that takes nothing.
+type mute struct{ net.Conn }
+
+func (mute) Write([]byte) (int, error) { return 0, net.ErrClosed }
+
+// TestLastWordsOnTheirWay: what a neighbour says soon after writing to it has failed is heard.
+func TestLastWordsOnTheirWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		near, far := net.Pipe()
+		e, f := newEdge(1, mute{near}), frame{kind: frameGoodbye, to: everyone}
+		e.out.force(f.encode())
+		var both sync.WaitGroup
+		both.Go(e.write)
+		heard := 0
+		both.Go(func() { e.read(2, func(*edge, *frame) error { heard++; return nil }) })
+		clocktest.Pass(drainTime / 2)
+		far.SetDeadline(time.Now().Add(time.Minute))
+		if _, err := far.Write(f.encode()); err != nil {
+			t.Error(err)
+		}
+		far.Close()
+		e.end()
+		if both.Wait(); heard != 1 {
+			t.Errorf("%d goodbyes heard", heard)
+		}
+	})
 }
 
 // TestWriterThatComesLate: a frame goes out though the deadline had passed before the

@@ -27,6 +27,16 @@ func TestOffers(t *testing.T) {
 	if c.Ruled || len(c.Plans) < 2 || c.Saved <= 0 || c.Tried < 2 || c.Plans[0].Simulated == 0 {
 		t.Fatalf("a ring of 30 steps for 16 KiB: %+v", c)
 	}
+	asked, best := builtin.Ask(r, topo), c.Plans[0].Plan
+	var twice [2]priced.Choice // its own rival changes nothing
+	for i, rivals := range [][]tasks.Plan{{ruled}, {ruled, best}} {
+		if twice[i], err = priced.ChooseAmong(machinetest.Speeds[0].Machine(), asked, best, rivals, all.Submodules(), priced.Exact); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !reflect.DeepEqual(twice[0], twice[1]) {
+		t.Errorf("the rule's plan is its own rival: %+v, want %+v", twice[1], twice[0])
+	}
 	for i, o := range c.Plans {
 		if i > 0 && o.Time() < c.Plans[i-1].Time() {
 			t.Errorf("offer %d takes %v, the one before %v", i, o.Time(), c.Plans[i-1].Time())
