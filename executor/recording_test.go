@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -111,6 +112,53 @@ func BenchmarkRecorder(b *testing.B) {
 				}
 			})
 		}
+	}
+}
+
+// A trace of all calls has each of them, with all of its steps.
+func TestTraceHasAllCalls(t *testing.T) {
+	const calls = 3
+	h, p := parse(t, "2x2", "shape=han,fs=all,w=1,i=adapt/chain,s=adapt/chain")
+	dir, w := t.TempDir(), newWorld(t, 4, executor.Config{}) // the world writes there when it closes
+	if err := w.Trace(executor.TraceOptions{Dir: dir, Every: 1, Nodes: []string{"a", "a", "b", "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(4, 3)), raws(numbers(4, 3)))
+	for range calls {
+		do(t, w, runs)
+	}
+	if err := w.KeepTraces(); err != nil {
+		t.Fatal(err)
+	}
+	for r := range 4 {
+		name := filepath.Join(dir, fmt.Sprintf("r%d.trace", r))
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := trace.ReadFile(name, data)
+		if err != nil || len(f.Calls) != calls || f.Lost != 0 {
+			t.Fatalf("rank %d: %d calls, %v; want %d", r, len(f.Calls), err, calls)
+		}
+		for _, c := range f.Calls {
+			k := &f.Kinds[c.Kind]
+			if want := len(f.Programs[k.Program(0)]); len(c.Steps) != want || want == 0 {
+				t.Errorf("rank %d, call %d: %d steps, want %d", r, c.Seq, len(c.Steps), want)
+			}
+		}
+	}
+}
+
+// A run's footprint grows with its scratch memory.
+func TestFootprint(t *testing.T) {
+	h, p := parse(t, "2x1", "shape=flat-ar,fs=all,w=1,i=nbc/recdoubling")
+	w := newWorld(t, 2, executor.Config{})
+	var took [2]int64
+	for i, n := range []int{1 << 10, 1 << 12} {
+		took[i] = job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: int64(n), Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(2, n)), raws(numbers(2, n)))[0].Footprint()
+	}
+	if more := took[1] - took[0]; more < 4*(1<<12-1<<10) {
+		t.Errorf("%d bytes, and %d for four times as many numbers", took[0], took[1])
 	}
 }
 
