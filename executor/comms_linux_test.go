@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
@@ -45,6 +46,14 @@ func TestDrawnNumbersDiffer(t *testing.T) {
 	if id, err := w.Endpoint(2).Draw(); err != nil || id.String() != "r2.17" {
 		t.Errorf("rank 2's 17th number is %v, error %v", id, err)
 	}
+	w.Endpoint(1).Drew(1<<wire.DrawnBits - 2)
+	if id, err := w.Endpoint(1).Draw(); err != nil || id.String() != "r1.4398046511103" {
+		t.Errorf("rank 1's last number is %v, error %v", id, err)
+	}
+	if id, err := w.Endpoint(1).Draw(); err == nil || !strings.Contains(err.Error(), "rank 1 has drawn 4398046511103 numbers") {
+		t.Errorf("after the last number %v, error %v", id, err)
+	}
+	w.Endpoint(1).Drew(0)
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	seen := map[executor.CommID]bool{0: true}

@@ -69,6 +69,9 @@ func Listening(w *World, to func(ControlPlane) ControlPlane) { w.control.job = t
 // Lose tells a rank's world that another one is lost.
 func Lose(w *World, lost levels.Rank, err error) { w.control.hearLost(lost, err) }
 
+// Drew lets a rank have drawn that many numbers.
+func (e *Endpoint) Drew(numbers uint64) { e.drawn.Store(numbers) }
+
 // Comms counts the communicators that a rank knows of.
 func (e *Endpoint) Comms() int {
 	e.mu.Lock()

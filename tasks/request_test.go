@@ -70,6 +70,23 @@ func TestRequestText(t *testing.T) {
 	}
 }
 
+// Buffers with a root are of its side as large as all blocks, or as the vector; elsewhere as what the rank gives or gets.
+func TestBuffersWithARoot(t *testing.T) {
+	for coll, want := range map[tasks.Collective][2][2]int64{ // of the root, and of another rank: send, recv
+		tasks.Bcast:   {{0, 12}, {0, 12}},
+		tasks.Reduce:  {{12, 12}, {12, 0}},
+		tasks.Gather:  {{12, 60}, {12, 0}},
+		tasks.Scatter: {{60, 12}, {0, 12}},
+	} {
+		r := tasks.Request{Coll: coll, Count: 3, Type: tasks.Float32, Op: tasks.Sum, Root: 2}
+		var got [2][2]int64
+		got[0][0], got[0][1] = r.Buffers(2, 5)
+		if got[1][0], got[1][1] = r.Buffers(0, 5); got != want {
+			t.Errorf("%v: buffers of %d bytes, want %d", coll, got, want)
+		}
+	}
+}
+
 // TestAllBytes: a buffer of blocks ends with the last rank's.
 func TestAllBytes(t *testing.T) {
 	differ, err := tasks.NewCounts([]int{2, 0, 5, 1})

@@ -90,7 +90,7 @@ func TestOpenKey(t *testing.T) {
 		if _, err := newGuard(cfg); err != nil {
 			t.Fatal(err)
 		}
-		if got := strings.Count(log.String(), "every user of this host may use the private key\" file="+dir+"/tls.key mode="); got != want {
+		if got := strings.Count(log.String(), "every user of this host may use the private key\" file="+dir+"/tls.key mode=-rw-r--r-- better=\"chmod o= FILE\"\n"); got != want {
 			t.Errorf("mode %v: log %q, want %d warnings", mode, log, want)
 		}
 	}

@@ -68,6 +68,7 @@ func TestDecide(t *testing.T) {
 		{several, tasks.Bcast, map[rules.Param]int64{rules.Bytes: 7, rules.Root: 0}, "w=7"},
 		{several, tasks.Bcast, map[rules.Param]int64{rules.Bytes: 7, rules.Root: 1}, "w=9"}, // no else: the next rule
 		{several, tasks.Bcast, map[rules.Param]int64{rules.Bytes: 8}, "default"},
+		{"bcast: if bytes < all then fs={max(all, 4)}", tasks.Bcast, map[rules.Param]int64{rules.Bytes: 8}, "fs=all"},
 	} {
 		b := parse(t, test.text)
 		p := asked(test.coll, test.values)
@@ -119,6 +120,7 @@ func TestErrors(t *testing.T) {
 		{"bcast: fs=4KiB because fast", "expected a reason in quotation marks"},
 		{"bcast: (fs=4KiB", "expected ) after the rule in parentheses"},
 		{"bcast: if bytes < 4 then w=2; w=3", "expected elif or else after a semicolon"},
+		{"bcast: if max(2, balanced) < 2 then w=2", "a condition in max"},
 		{"let bytes = 4", `"bytes" has a meaning already`},
 		{"bcast, bcast: w=2", `"bcast" is named twice`},
 		{"barrierv: w=2", `"barrierv"; expected a collective`},
