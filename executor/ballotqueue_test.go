@@ -4,11 +4,15 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"log/slog"
 	"net"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -142,4 +146,32 @@ func TestErrandsEndWithTheJob(t *testing.T) {
 			t.Errorf("it took %v, want %v", took, directTime)
 		}
 	})
+}
+
+// A verdict goes to rank 0 if that hears it. Otherwise, and on rank 0, the rank that found it says it.
+func TestVerdictsGoToRank0(t *testing.T) {
+	for _, test := range []struct {
+		me    levels.Rank
+		first flight.Doing // what rank 0 does
+		goes  bool
+	}{{1, flight.Inside, true}, {1, flight.Outside, true}, {1, flight.Stopped, false}, {0, flight.Inside, false}} {
+		var log bytes.Buffer
+		j := &lineJob{made: make(chan net.Conn, 1)}
+		w := &World{}
+		w.config.Stalls = slog.New(slog.NewTextHandler(&log, nil))
+		w.control = newControl(w, j, test.me)
+		var hearing sync.WaitGroup
+		heard := int64(0)
+		hearing.Go(func() {
+			for line := range j.made {
+				n, _ := io.Copy(io.Discard, line)
+				heard += n
+			}
+		})
+		w.tellVerdict(test.me, &verdict.Finding{Class: verdict.Late, Text: "rank 2"}, []flight.State{{Rank: 1, Doing: flight.Inside}, {Rank: 0, Doing: test.first}})
+		close(j.made)
+		if hearing.Wait(); heard > 0 != test.goes || bytes.Contains(log.Bytes(), []byte("late: rank 2")) == test.goes {
+			t.Errorf("rank %d, rank 0 is %v: it hears %d bytes, logged %q", test.me, test.first, heard, &log)
+		}
+	}
 }

@@ -97,6 +97,9 @@ func TestMatrixRequest(t *testing.T) {
 	if err := r.Validate(3); err != nil {
 		t.Error(err)
 	}
+	if text := r.String(); text != "alltoall "+m.String()+" i16" {
+		t.Error(text)
+	}
 	want := []tasks.Piece{{At: 0, Len: 4, From: 0, Off: 2}, {At: 4, Len: 6, From: 1, Off: 0}}
 	if diff := gocmp.Diff(want, r.Promised(2, 3)); diff != "" {
 		t.Errorf("promised to rank 2 (-want +got):\n%s", diff)
