@@ -69,6 +69,17 @@ func Listening(w *World, to func(ControlPlane) ControlPlane) { w.control.job = t
 // Lose tells a rank's world that another one is lost.
 func Lose(w *World, lost levels.Rank, err error) { w.control.hearLost(lost, err) }
 
+// Kept counts the payloads that a rank keeps.
+func (e *Endpoint) Kept() (n int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n = len(e.store.all)
+	for _, free := range e.store.free {
+		n -= len(free)
+	}
+	return n
+}
+
 // Drew lets a rank have drawn that many numbers.
 func (e *Endpoint) Drew(numbers uint64) { e.drawn.Store(numbers) }
 

@@ -229,6 +229,9 @@ func TestMismatchWithoutSteps(t *testing.T) {
 						if !errors.Is(err, executor.ErrMismatch) || !strings.Contains(err.Error(), " 0 i32") || !strings.Contains(err.Error(), " 10 i32") {
 							t.Errorf("rank %d: %v, want a mismatch with both requests", r, err)
 						}
+						if n := w.Endpoint(levels.Rank(r)).Kept(); n > 0 {
+							t.Errorf("rank %d keeps %d payloads that nobody will take", r, n)
+						}
 					}
 				})
 			})

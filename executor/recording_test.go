@@ -124,11 +124,11 @@ func TestTraceHasAllCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(4, 3)), raws(numbers(4, 3)))
-	for range calls {
+	for n := range calls {
 		do(t, w, runs)
-	}
-	if err := w.KeepTraces(); err != nil {
-		t.Fatal(err)
+		if err := w.KeepTraces(); err != nil {
+			t.Fatalf("after call %d: %v", n, err)
+		}
 	}
 	for r := range 4 {
 		name := filepath.Join(dir, fmt.Sprintf("r%d.trace", r))

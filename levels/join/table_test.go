@@ -1,6 +1,7 @@
 package join
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -111,6 +112,19 @@ func TestWrongTables(t *testing.T) {
 	} {
 		if _, err := parsePlace([]byte(text), 3, 9); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %s", text, err, want)
+		}
+	}
+}
+
+// The place of a rank above all others is within its bound, in jobs of all sizes.
+func TestLargestPlaceFits(t *testing.T) {
+	p := place{Job: make([]byte, jobIDLen), Up: &Peer{}}
+	for size := levels.Rank(1); size <= levels.MaxRanks; size *= 2 {
+		for r := levels.Rank(len(p.Down)); r < size; r++ {
+			p.Down = append(p.Down, r)
+		}
+		if b, err := json.Marshal(&p); err != nil || len(b)+maxRecord > maxPlace(int(size)) {
+			t.Errorf("%d ranks: %d bytes beside a record, %v; the bound is %d", size, len(b), err, maxPlace(int(size)))
 		}
 	}
 }
