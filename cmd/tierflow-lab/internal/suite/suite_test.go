@@ -55,7 +55,7 @@ func F(a, b int, t *T) bool {
 		a++
 		break
 	}
-	c := a
+	c := max(a, b)
 	return c == b
 }
 `
