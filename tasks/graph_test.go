@@ -18,7 +18,7 @@ import (
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
-var edgeNames = map[dag.EdgeKind]string{tasks.DataEdge: "data", tasks.SlotEdge: "slot", tasks.OrderEdge: "order"}
+var edgeNames = map[dag.EdgeKind]string{tasks.DataEdge: "data", tasks.SlotEdge: "slot", tasks.OrderEdge: "order", tasks.StageEdge: "stage"}
 
 // lines writes a graph as one line per task: label, group, spans, and from
 // which tasks which edges come.
@@ -160,6 +160,16 @@ func TestExpand(t *testing.T) {
 			name: "gather: a member only sends",
 			r:    tasks.Request{Coll: tasks.Gather, Count: 3, Type: tasks.Uint8}, topo: "2x2", plan: "shape=han,fs=all,w=1", rank: 3,
 			want: []string{"sg#0 [2 3] send[0:3]>send[0:3]"},
+		},
+		{
+			name: "lockstep: a stage waits for the last one before with tasks",
+			r:    request(tasks.Allreduce, 2), topo: "2x2", plan: "shape=han-lockstep,fs=4,w=4", rank: 1,
+			want: []string{
+				"sr#0 [0 1] send[0:4]>recv[0:4]",
+				"sr#1 [0 1] send[4:8]>recv[4:8] order:sr#0 stage:sr#0",
+				"sb#0 [0 1] recv[0:4]>recv[0:4] data:sr#0 stage:sr#1",
+				"sb#1 [0 1] recv[4:8]>recv[4:8] data:sr#1 order:sb#0 stage:sb#0",
+			},
 		},
 		{name: "no elements, no tasks", r: tasks.Request{Coll: tasks.Allreduce, Type: tasks.Int8, Op: tasks.Sum}, topo: "2x2", plan: "shape=han,fs=1,w=1"},
 		{name: "nobody to send to", r: request(tasks.Bcast, 3), topo: "1", plan: "shape=han,fs=4,w=1"},

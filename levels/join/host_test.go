@@ -1,8 +1,12 @@
 package join
 
 import (
+	"errors"
+	"io"
+	"net"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -24,5 +28,18 @@ func TestCulprits(t *testing.T) {
 		if got := h.culprits(); !slices.Equal(got, c.want) {
 			t.Errorf("%d ranks, gave up %v: got %v, want %v", len(c.peers), c.gaveUp, got, c.want)
 		}
+	}
+}
+
+// A connection that is no rank's that joins is closed, and forgotten.
+func TestHostClosesOthers(t *testing.T) {
+	h := &host{open: map[net.Conn]bool{}}
+	near, far := net.Pipe()
+	defer far.Close()
+	defer near.Close()
+	h.admit(greeting{purpose: purposeTree}, near)
+	near.SetDeadline(time.Unix(1, 0)) // to an open one nothing could be written now
+	if _, err := near.Write([]byte("more")); !errors.Is(err, io.ErrClosedPipe) || len(h.open) > 0 {
+		t.Errorf("%v, %d connections are kept", err, len(h.open))
 	}
 }

@@ -1,0 +1,43 @@
+package executor
+
+import (
+	"maps"
+	"slices"
+	"testing"
+)
+
+// Only on the communicator of all ranks a departed rank's calls have numbers; elsewhere the digest finds them.
+func TestCallsOfDeparted(t *testing.T) {
+	sum, bcast := &description{Request: "sum"}, &description{Request: "bcast"}
+	p := &pastCalls{Calls: []pastCall{{Seq: 3, Digest: 7, Call: sum}, {Seq: 4, Digest: 7}}, Known: []pastCall{{Digest: 9, Call: bcast}}}
+	for _, test := range []struct {
+		comm, seq, digest uint32
+		want              *description
+	}{{0, 3, 0, sum}, {0, 4, 0, sum}, {0, 5, 0, nil}, {1, 3, 0, nil}, {1, 3, 9, bcast}, {0, 3, 9, bcast}, {0, 3, 8, nil}} {
+		got := p.find(CommID(test.comm), test.seq, test.digest)
+		if got.call != test.want || (got.state == callPresent) != (test.want != nil) {
+			t.Errorf("call %d on %d, digest %d: %+v, want %v", test.seq, test.comm, test.digest, got, test.want)
+		}
+	}
+}
+
+// A transfer moves once its bytes are on their way.
+func TestTransfersThatMove(t *testing.T) {
+	c, p := &Comm{}, &puts{}
+	send, posted, fromAny, moving, put := &Transfer{n: 1}, &Transfer{n: 2}, &Transfer{n: 3}, &Transfer{n: 4}, &Transfer{n: 5}
+	addTransfer(&c.sends, send)
+	c.recvs.push(address{1, 7}, posted)
+	c.anyRecvs.push(7, fromAny)
+	addTransfer(&c.movingRecvs, moving)
+	p.add(putOwner{transfer: put})
+	type told struct {
+		way   string
+		moves bool
+	}
+	got := map[*Transfer]told{}
+	commTable{0: c}.eachTransfer(p, func(t *Transfer, way string, moves bool) { got[t] = told{way, moves} })
+	want := map[*Transfer]told{send: {sendWay, false}, posted: {recvWay, false}, fromAny: {recvWay, false}, moving: {recvWay, true}, put: {sendWay, true}}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", slices.Collect(maps.Values(got)), slices.Collect(maps.Values(want)))
+	}
+}
