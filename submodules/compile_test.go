@@ -2,6 +2,8 @@ package submodules_test
 
 import (
 	"errors"
+	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"testing"
@@ -101,6 +103,19 @@ func TestRestrictionsAreOnReductions(t *testing.T) {
 	r.Op = tasks.UserOp("first", false, func(a, _ uint8) uint8 { return a })
 	if _, err := submodules.CompileFor(r, topo.Flat(2), p, 0, all.Submodules()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Groups of a power of two of ranks are what some allgathers need.
+func TestRestrictedSizes(t *testing.T) {
+	r := tasks.Request{Coll: tasks.Allgather, Count: 4, Type: tasks.Uint8}
+	p := tasktest.Plan(t, "shape=flat,fs=all,w=1,iag=nbc/recdoubling")
+	for n := 2; n <= 9; n++ {
+		topo := tasktest.Topology(t, fmt.Sprintf("%dx1", n))
+		_, err := submodules.CompileFor(r, topo.Flat(0), p, 0, all.Submodules())
+		if fits := bits.OnesCount(uint(n)) == 1; (err == nil) != fits || !fits && !errors.Is(err, submodules.ErrUnsupported) {
+			t.Errorf("%d ranks: %v", n, err)
+		}
 	}
 }
 

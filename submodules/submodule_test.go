@@ -103,6 +103,16 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+func TestGrowth(t *testing.T) {
+	for n, want := range map[int][5]int{1: {0, 0, 0, 0, 0}, 2: {1, 2, 1, 2, 1}, 5: {3, 6, 4, 8, 2}, 8: {3, 6, 7, 14, 4}} {
+		for i, g := range []submodules.Growth{submodules.Doublings, submodules.TwiceDoublings, submodules.Others, submodules.TwiceOthers, submodules.Half} {
+			if got := g.Of(n); got != want[i] {
+				t.Errorf("%v of %d ranks: %d, want %d", g, n, got, want[i])
+			}
+		}
+	}
+}
+
 func TestOthers(t *testing.T) {
 	c := submodules.Call{Me: 1, Task: tasks.Task{Group: &levels.Group{Ranks: []levels.Rank{3, 5, 8, 9}}}}
 	var got []string

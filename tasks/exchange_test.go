@@ -59,6 +59,15 @@ func TestExchange(t *testing.T) {
 			[]string{"sa#0 [send[0:2]] | [recv[0:2]]"},
 			0,
 		},
+		{ // a block's last segment is shorter
+			"2", "shape=flat,fs=2,w=1", 0, false,
+			[][]int{{3, 1}, {4, 3}},
+			[]string{
+				"sa#0 [send[0:2]] [send[3:4]] | [recv[0:2]] [recv[3:5]]",
+				"sa#1 [send[2:3]] [] | [recv[2:3]] [recv[5:7]]",
+			},
+			0,
+		},
 		{ // what is empty is no piece
 			"2", "shape=flat,fs=all,w=1", 0, false,
 			[][]int{{1, 0}, {2, 3}},

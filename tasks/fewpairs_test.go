@@ -63,7 +63,7 @@ func TestWrongPairs(t *testing.T) {
 		pairs []tasks.Pair
 		want  string
 	}{
-		{[]tasks.Pair{{From: 0, To: 2, Count: 1}}, "ranks are 0 to 1"},
+		{[]tasks.Pair{{From: 0, To: 2, Count: 1}}, "count 1 from rank 0 to rank 2: counts are not negative, and ranks are 0 to 1"},
 		{[]tasks.Pair{{From: -1, To: 1, Count: 1}}, "ranks are 0 to 1"},
 		{[]tasks.Pair{{From: 0, To: 1, Count: -1}}, "not negative"},
 		{[]tasks.Pair{{From: 0, To: 1, Count: 1}, {From: 0, To: 1, Count: 2}}, "rank 1 is there twice"},

@@ -78,6 +78,21 @@ func TestScanKeepsPrefixes(t *testing.T) {
 	}
 }
 
+// A scan's segments lie side by side in the buffers, whatever the size of an element.
+func TestScanSegments(t *testing.T) {
+	g, err := Expand(scanOf(Scan), parsed(t, "4"), Plan{Shape: Flat, Segment: 8, Window: 1}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for i := range g.Nodes() {
+		got = append(got, fmt.Sprint(g.Nodes()[i].Src, g.Nodes()[i].Dst))
+	}
+	if want := "send[0:8] recv[0:8] send[8:16] recv[8:16] send[16:20] recv[16:20]"; strings.Join(got, " ") != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // Levels need ranks that are numbered node by node; order=tree one order for all layouts.
 func TestScanPlansThatCantBe(t *testing.T) {
 	for _, tc := range []struct{ topo, plan, want string }{
