@@ -2,8 +2,14 @@ package executor
 
 import (
 	"maps"
+	"net"
 	"slices"
+	"sync"
 	"testing"
+
+	"github.com/tierflow/tierflow/levels/clock"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Only on the communicator of all ranks a departed rank's calls have numbers; elsewhere the digest finds them.
@@ -39,5 +45,28 @@ func TestTransfersThatMove(t *testing.T) {
 	want := map[*Transfer]told{send: {sendWay, false}, posted: {recvWay, false}, fromAny: {recvWay, false}, moving: {recvWay, true}, put: {sendWay, true}}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", slices.Collect(maps.Values(got)), slices.Collect(maps.Values(want)))
+	}
+}
+
+// Each rank may send to one in an exchange, and to the root of a gather.
+func TestCountSenders(t *testing.T) {
+	for coll, want := range map[tasks.Collective]int{tasks.Bcast: 1, tasks.Allreduce: 1, tasks.Scatter: 1, tasks.Gather: 4, tasks.Alltoall: 4} {
+		if got := countSenders(&submodules.Program{Size: 5, Request: tasks.Request{Coll: coll, Count: 1, Type: tasks.Int8}}); got != want {
+			t.Errorf("%v: %d, want %d", coll, got, want)
+		}
+	}
+}
+
+// Nodes with different clocks go on comparing them; with the same one they need not.
+func TestCompareClocks(t *testing.T) {
+	for _, name := range []string{"mine", "another"} {
+		j := &lineJob{made: make(chan net.Conn, 1)}
+		tr := &tracing{clock: "mine"}
+		var answering sync.WaitGroup
+		answering.Go(func() { _ = clock.Answer(<-j.made, monotonic, clockNumber(name)) }) // ends with the connection
+		same, err := tr.compareOnce(newControl(nil, j, 1), 3)
+		if answering.Wait(); err != nil || same != (name == "mine") || len(tr.ahead.Fixes) > 0 == same {
+			t.Errorf("clock %s: same %v, %v, %d fixes", name, same, err, len(tr.ahead.Fixes))
+		}
 	}
 }
