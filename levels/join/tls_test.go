@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"strings"
 	"sync"
@@ -33,7 +34,12 @@ func setTLS(cs []Config, tls string) {
 
 // TestTLSJob joins with TLS, dials, exchanges and leaves.
 func TestTLSJob(t *testing.T) {
-	jobs := mustJoin(t, tlsConfigs(t, 4))
+	cs, log := tlsConfigs(t, 4), &said{}
+	cs[0].Log = slog.New(slog.NewTextHandler(log, nil))
+	jobs := mustJoin(t, cs)
+	if !strings.Contains(log.String(), "sealed\" by=\"TLS 1.3, ") || strings.Contains(log.String(), "the launcher carried") {
+		t.Errorf("rank 0 says %s", log)
+	}
 	if got := jobs[3].Secured(); !strings.HasPrefix(got, "TLS 1.3, X25519MLKEM768, AES-128-GCM") {
 		t.Errorf("secured by %q", got)
 	}

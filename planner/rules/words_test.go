@@ -1,6 +1,7 @@
 package rules_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -29,6 +30,10 @@ func TestRegisterWords(t *testing.T) {
 	const want = "w=2;bcast:fs=1,bcast(a=b),bcast();x:w=1"
 	if got, err := rules.ExpandWords("w=2;bcast:fs=1,test=a=b, test=;x:w=1"); got != want || err != nil {
 		t.Errorf("%s, %v, want %s", got, err, want)
+	}
+	rules.RegisterWords("refusing", func(string, string) (string, error) { return "", errors.New("none of it") })
+	if _, err := rules.ExpandWords("bcast:refusing=7"); err == nil || err.Error() != `plan "bcast:refusing=7": none of it` {
+		t.Error(err)
 	}
 	defer func() {
 		if recover() == nil {
