@@ -63,9 +63,7 @@ const straightMax = 64
 func (r *Run) straighten() *straight {
 	c, e := r.comm, r.comm.e
 	prog := r.b.Rest
-	if r.b.Passes == 1 && prog == nil {
-		prog = r.b.Whole
-	} else if r.b.Passes != 0 {
+	if r.b.Passes != 0 { // far too many steps
 		return nil
 	}
 	hooks := e.world.config.Hooks
