@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -67,6 +68,19 @@ func TestCompareClocks(t *testing.T) {
 		same, err := tr.compareOnce(newControl(nil, j, 1), 3)
 		if answering.Wait(); err != nil || same != (name == "mine") || len(tr.ahead.Fixes) > 0 == same {
 			t.Errorf("clock %s: same %v, %v, %d fixes", name, same, err, len(tr.ahead.Fixes))
+		}
+	}
+}
+
+// A goodbye has the text of few calls, of fewer among many ranks.
+func TestPastCallsAreShort(t *testing.T) {
+	var known knownCalls
+	for digest := range uint32(mostKnown) {
+		known.add(digest+1, &description{Request: strings.Repeat("x", 1000)})
+	}
+	for size, most := range map[int]int{mostAsked: mostPastText / 1000, mostAsked + 1: mostPastText / 8 / 1000} {
+		if got := len((&callOrder{}).pastCalls(&known, size).Known); got != most {
+			t.Errorf("%d ranks: %d calls of 1000 bytes are told, want %d", size, got, most)
 		}
 	}
 }
