@@ -80,6 +80,13 @@ func (e *Endpoint) Kept() (n int) {
 	return n
 }
 
+// SpareLoans counts the pieces of shared memory that no call of a rank uses.
+func (e *Endpoint) SpareLoans() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.loans.spare)
+}
+
 // Drew lets a rank have drawn that many numbers.
 func (e *Endpoint) Drew(numbers uint64) { e.drawn.Store(numbers) }
 

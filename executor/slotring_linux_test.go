@@ -8,6 +8,8 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // Calls of a rank take their slots from one ring in turn, and two that are on their way at
@@ -73,4 +75,28 @@ func checkSums(bufs [][]int32, first int32, step int) error {
 		}
 	}
 	return nil
+}
+
+// A run that borrows shared memory has none between its calls.
+func TestBorrowedBetweenCalls(t *testing.T) {
+	h, plan := parse(t, "1x2", "shape=han,fs=256KiB,w=4,s=sm/slots")
+	p := openProcesses(t, h, proc.Config{}, nil)
+	defer closeProcesses(t, p)
+	runs := make([]*executor.Run, 2)
+	for r := range runs {
+		b, err := job{p.World, h, tasks.Request{Coll: tasks.Bcast, Count: 200_000, Type: tasks.Int32}, plan}.compile(levels.Rank(r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.Recv, b.Borrows = make([]byte, 800_000), true
+		if runs[r], err = p.Endpoint(levels.Rank(r)).Comm(0).Bind(b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for calls := range 3 {
+		if n := p.Endpoint(0).SpareLoans(); n != 1 {
+			t.Errorf("after %d calls the root has %d pieces to spare, want one", calls, n)
+		}
+		do(t, p.World, runs)
+	}
 }

@@ -113,6 +113,14 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
+func TestPart(t *testing.T) {
+	own, there, others := []tasks.Span{{Len: 1}}, []tasks.Span{{Len: 2}}, []tasks.Span{{Len: 3}}
+	c := submodules.Call{Me: 1, Held: own, Parts: [][]tasks.Span{others, there}}
+	if got := fmt.Sprint(c.Part(0), c.Part(1)); got != fmt.Sprint(others, own) {
+		t.Errorf("%s, want %v %v", got, others, own)
+	}
+}
+
 func TestOthers(t *testing.T) {
 	c := submodules.Call{Me: 1, Task: tasks.Task{Group: &levels.Group{Ranks: []levels.Rank{3, 5, 8, 9}}}}
 	var got []string
