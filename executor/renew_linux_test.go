@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -159,7 +160,8 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const budget = 2000
 	h, _ := parse(t, "2x1", "")
-	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: budget}}, nil)
+	var log lines
+	p := openProcesses(t, h, proc.Config{Config: executor.Config{EagerBudget: budget, Log: log.logger()}}, nil)
 	defer closeProcesses(t, p)
 	sent, brought := make(chan struct{}), make(chan struct{})
 	succeed(t, p.World, func(ctx context.Context, r int) error {
@@ -219,4 +221,7 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 		<-brought
 		return nil
 	})
+	if text := log.text(); !strings.Contains(text, `"connection made anew" rank=0 peer=1 `) {
+		t.Errorf("logged %s", text)
+	}
 }
