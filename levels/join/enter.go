@@ -38,7 +38,6 @@ func Join(ctx context.Context, cfg Config) (*Job, error) {
 	j := &Job{
 		Rank: cfg.Rank, Size: cfg.Size,
 		leave:      cfg.Leave,
-		filtered:   len(cfg.Interfaces) > 0,
 		inbox:      newQueue[delivery](inboxSize),
 		exchanging: make(chan struct{}, 1),
 		closed:     make(chan struct{}),
@@ -191,7 +190,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	if j.own, err = cfg.addresses(); err != nil {
 		return nil, nil, err
 	}
-	j.filtered = j.filtered || cfg.isLocal()
+	j.filtered = len(cfg.Interfaces) > 0 || cfg.isLocal()
 	listeners, offered, err := openListeners(j.own, j.filtered)
 	if err != nil {
 		return nil, nil, err

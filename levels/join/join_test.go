@@ -124,6 +124,9 @@ func TestJoin(t *testing.T) {
 
 func TestSameHostIsOneNode(t *testing.T) {
 	jobs := mustJoin(t, configs(t, 3))
+	if !jobs[0].filtered {
+		t.Error("a rank with given interfaces uses others")
+	}
 	if got := jobs[2].Topology.Nodes(); got != 1 {
 		t.Errorf("%d nodes, want 1", got)
 	}
