@@ -139,6 +139,31 @@ func TestSlowLoris(t *testing.T) {
 	})
 }
 
+// A dialer that proves itself and uses another of its connections is not refused; one that says nonsense then is.
+func TestUnusedConnection(t *testing.T) {
+	for said, want := range map[string]int{"": 0, "?": 1} {
+		refused := 0
+		g := &gate{
+			key: jobKey("one", nil), size: 2, freed: make(chan struct{}, 1), log: &refusals{log: slog.New(slog.DiscardHandler)},
+			refused: func(greeting, net.Conn, error) { refused++ },
+		}
+		c, conn := net.Pipe()
+		v := g.enter(sourced{conn, "10.0.0.1"})
+		var received sync.WaitGroup
+		received.Go(func() { g.receive(v) })
+		if err := greet(c, g.key, newGreeting(purposeTree, 1, 0)); err != nil {
+			t.Error(err)
+		}
+		if said != "" {
+			c.Write([]byte(said)) // the other end reads it
+		}
+		c.Close()
+		if received.Wait(); refused != want {
+			t.Errorf("refused %d times after %q, want %d", refused, said, want)
+		}
+	}
+}
+
 // recorder keeps what a connection sends.
 type recorder struct {
 	net.Conn

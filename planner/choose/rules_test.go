@@ -1,6 +1,7 @@
 package choose_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -153,5 +154,12 @@ bcast: default`), all.Submodules())
 	}
 	if len(partly) != 1 || partly[0].Line != 3 || !strings.Contains(partly[0].Message, "others decide where it doesn't: allgather") {
 		t.Errorf("partly: %+v", partly)
+	}
+	var many strings.Builder // more numbers than are tried
+	for i := range 40 {
+		fmt.Fprintf(&many, "bcast: if bytes < %d then shape=flat\n", 5000*(i+1))
+	}
+	if broken, partly := choose.CheckRules(written(t, many.String()), all.Submodules()); len(broken)+len(partly) > 0 {
+		t.Errorf("of many rules broken: %+v, partly: %+v", broken, partly)
 	}
 }
