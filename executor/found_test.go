@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"errors"
 	"maps"
 	"net"
 	"slices"
@@ -81,6 +82,30 @@ func TestPastCallsAreShort(t *testing.T) {
 	for size, most := range map[int]int{mostAsked: mostPastText / 1000, mostAsked + 1: mostPastText / 8 / 1000} {
 		if got := len((&callOrder{}).pastCalls(&known, size).Known); got != most {
 			t.Errorf("%d ranks: %d calls of 1000 bytes are told, want %d", size, got, most)
+		}
+	}
+}
+
+// An error that others tell a rank of, and that it met itself in the call before, is its own again.
+func TestOwnError(t *testing.T) {
+	mine, told := errors.New("mine"), &toldError{text: "mine"}
+	for _, test := range []struct {
+		cause, pending failure
+		err, want      error
+	}{
+		{failure{peer: 1, err: mine}, failure{}, told, mine},
+		{failure{}, failure{peer: 1, err: mine}, told, mine},
+		{failure{peer: 2, err: mine}, failure{}, told, told},
+		{failure{}, failure{peer: 2, err: mine}, told, told},
+		{failure{}, failure{}, told, told},
+		{failure{peer: 1, err: mine}, failure{}, ErrClosed, ErrClosed},
+	} {
+		e := &Endpoint{rank: 1}
+		e.comms = commTable{0: &Comm{e: e}, 5: &Comm{e: e}}
+		e.comms[0].cause, e.comms[0].pendingCause = test.cause, test.pending
+		e.comms[5].parent.known = true
+		if got := e.comms[5].ownError(test.err); got != test.want {
+			t.Errorf("%+v: %v, want %v", test, got, test.want)
 		}
 	}
 }
