@@ -109,3 +109,14 @@ func TestOwnError(t *testing.T) {
 		}
 	}
 }
+
+// A question put off is asked when the lock is let go.
+func TestUnlockAsks(t *testing.T) {
+	other := &Endpoint{comms: commTable{}}
+	e := &Endpoint{rank: 1, world: &World{endpoints: []*Endpoint{other}}}
+	e.mu.Lock()
+	e.asking = make([]inquiry, 1) // of rank 0, about what it doesn't know
+	if e.unlock(); len(e.asking) > 0 {
+		t.Error("it waits on")
+	}
+}

@@ -103,6 +103,7 @@ func TestPlanOver(t *testing.T) {
 		{"nothing over something", "", "shape=han,fs=1KiB,w=2,i=adapt", "shape=han,fs=1KiB,w=2,i=adapt"},
 		{"something over nothing", "shape=han,w=2", "", "shape=han,w=2"},
 		{"field by field", "w=3,shape=flat", "shape=han,fs=1KiB,w=2", "shape=flat,fs=1KiB,w=3"},
+		{"all fields", "shape=flat,fs=4KiB,w=3,order=tree,eager=1KiB", "shape=han,fs=1KiB,w=2,eager=2KiB", "shape=flat,fs=4KiB,w=3,order=tree,eager=1KiB"},
 		{"level over level", "i=nbc", "i=adapt,s=sm", "i=nbc,s=sm"},
 		{"level hides kinds", "i=nbc", "ib=adapt,ir=adapt,sb=sm", "i=nbc,sb=sm"},
 		{"kind over kind, others stay", "ib=nbc", "ib=adapt,ir=adapt", "ib=nbc,ir=adapt"},

@@ -78,18 +78,33 @@ func TestScanKeepsPrefixes(t *testing.T) {
 	}
 }
 
-// A scan's segments lie side by side in the buffers, whatever the size of an element.
+// A scan's segments lie side by side in the buffers, whatever the size of an element, and what it keeps in scratch does too.
 func TestScanSegments(t *testing.T) {
-	g, err := Expand(scanOf(Scan), parsed(t, "4"), Plan{Shape: Flat, Segment: 8, Window: 1}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var got []string
-	for i := range g.Nodes() {
-		got = append(got, fmt.Sprint(g.Nodes()[i].Src, g.Nodes()[i].Dst))
-	}
-	if want := "send[0:8] recv[0:8] send[8:16] recv[8:16] send[16:20] recv[16:20]"; strings.Join(got, " ") != want {
-		t.Errorf("%s, want %s", got, want)
+	for _, tc := range []struct {
+		coll  Collective
+		topo  string
+		shape Shape
+		bytes int64
+		rank  levels.Rank
+		want  string
+	}{
+		{Scan, "4", Flat, 8, 1, "send[0:8] recv[0:8] send[8:16] recv[8:16] send[16:20] recv[16:20]"},
+		{
+			Exscan, "2x2x2", Han, 20, 7,
+			"send[0:20] recv[0:20] scratch[128:148] scratch[0:20] scratch[128:148] scratch[64:84] scratch[64:84] scratch[0:20] scratch[0:20] recv[0:20]",
+		},
+	} {
+		g, err := Expand(scanOf(tc.coll), parsed(t, tc.topo), Plan{Shape: tc.shape, Segment: tc.bytes, Window: 1}, tc.rank)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for i := range g.Nodes() {
+			got = append(got, fmt.Sprint(g.Nodes()[i].Src, g.Nodes()[i].Dst))
+		}
+		if text := strings.Join(got, " "); text != tc.want {
+			t.Errorf("%v on %s: %s, want %s", tc.coll, tc.topo, text, tc.want)
+		}
 	}
 }
 
