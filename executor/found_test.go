@@ -120,3 +120,11 @@ func TestUnlockAsks(t *testing.T) {
 		t.Error("it waits on")
 	}
 }
+
+func TestParseState(t *testing.T) {
+	for text, want := range map[string]string{"[IO wait, 2 minutes]:": "IO wait", "[running]:": "computing", "[runnable, locked to thread]:": "computing", "[select]:": "select"} {
+		if got := parseState(text); got != want {
+			t.Errorf("%s: %q, want %q", text, got, want)
+		}
+	}
+}
