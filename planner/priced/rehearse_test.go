@@ -179,3 +179,17 @@ func TestLargePlanIsFree(t *testing.T) {
 		t.Errorf("a large plan was simulated: %v; %d of 1000 steps are left", ok, s.left)
 	}
 }
+
+// A spread begins with what is assumed, and comes nearer to that of many values.
+func TestSpread(t *testing.T) {
+	var s spread
+	if got := s.deviation(); math.Abs(got-priorDeviation) > 1e-9 {
+		t.Errorf("of nothing %v, want %v", got, priorDeviation)
+	}
+	for i := range 10_000 {
+		s = s.with(1 + float64(i%2)) // 1 or 2: half of one apart from their mean
+	}
+	if got := s.deviation(); math.Abs(got-0.5) > 0.01 || math.Abs(s.mean(1.5)-1.5) > 1e-9 {
+		t.Errorf("%v around %v, want 0.5 around 1.5", got, s.mean(1.5))
+	}
+}
