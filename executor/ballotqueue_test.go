@@ -84,6 +84,41 @@ func TestLettersShareALine(t *testing.T) {
 	}
 }
 
+// cutJob is a lineJob whose control plane has cut off rank 1, and can't send to rank 2.
+type cutJob struct{ *lineJob }
+
+func (cutJob) CutOff() []levels.Rank { return []levels.Rank{1} }
+
+func (cutJob) Send(to levels.Rank, _ uint8, _ []byte) error {
+	if to == 2 {
+		return net.ErrClosed
+	}
+	return nil
+}
+
+// A message of an agreement goes straight to a rank that the control plane doesn't reach.
+func TestBallotsGoStraight(t *testing.T) {
+	for to, want := range map[levels.Rank]int{1: 1, 2: 1, 3: 0} {
+		j := &lineJob{made: make(chan net.Conn, 1)}
+		c := newControl(nil, cutJob{j}, 0)
+		c.sendBallot(to, note{Text: "vote"})
+		var reading sync.WaitGroup
+		reading.Go(func() {
+			for line := range j.made {
+				if got, err := io.ReadAll(line); err != nil || !bytes.Contains(got, []byte("vote")) {
+					t.Errorf("%q, %v", got, err)
+				}
+				want--
+			}
+		})
+		c.background.Wait()
+		close(j.made)
+		if reading.Wait(); want != 0 {
+			t.Errorf("to rank %d %d connections are missing", to, want)
+		}
+	}
+}
+
 // A letter that could not be sent may be sent again at once; one that was sent may not.
 func TestLettersAreTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
