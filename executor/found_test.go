@@ -1,7 +1,9 @@
 package executor
 
 import (
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -126,5 +128,21 @@ func TestParseState(t *testing.T) {
 		if got := parseState(text); got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
+	}
+}
+
+// A note's length is checked before there is room for it.
+func TestNoteLength(t *testing.T) {
+	for _, n := range []uint32{0, maxDirect + 1} {
+		near, far := net.Pipe()
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			far.Write(append(binary.BigEndian.AppendUint32(nil, n), stateQuestionControl))
+			far.Close()
+		})
+		if err := newControl(nil, nil, 0).takeNote(1, near); !errors.Is(err, ErrProtocol) || !strings.Contains(err.Error(), fmt.Sprintf("a note of %d bytes from rank 1; allowed", n)) {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+		writing.Wait()
 	}
 }
