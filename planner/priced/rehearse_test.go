@@ -193,3 +193,18 @@ func TestSpread(t *testing.T) {
 		t.Errorf("%v around %v, want 0.5 around 1.5", got, s.mean(1.5))
 	}
 }
+
+// A pipeline through several levels is full when it is on all of them, one after the other.
+func TestPipelinesAddUp(t *testing.T) {
+	fill := func(topo, shape, name string) int {
+		asked := builtin.Ask(tasktest.Request(tasks.Bcast, 1<<20), tasktest.Topology(t, topo))
+		_, fill := newRehearsal(machine.Assumed(), asked, all.Submodules(), 0).pipelineOf(tasktest.Plan(t, shape+",fs=4KiB,w=4,i="+name+",s="+name))
+		return fill
+	}
+	for _, name := range []string{"adapt/binomial", "adapt/chain", "adapt/binary"} {
+		both, outer, inner := fill("4x8", "shape=han", name), fill("4x1", "shape=flat", name), fill("1x8", "shape=flat", name)
+		if both != outer+inner || outer == 0 || inner == 0 {
+			t.Errorf("%s: full after %d steps on two levels, after %d and %d on each", name, both, outer, inner)
+		}
+	}
+}
