@@ -291,3 +291,23 @@ task reduce: if inside and collective != barrier then by=nbc/knomial//{nodes} el
 		}
 	}
 }
+
+// onceAsked knows the number of each parameter, and counts the questions.
+type onceAsked struct{ asked int }
+
+func (s *onceAsked) Value(p rules.Param) int64 { s.asked++; return 10 * int64(p) }
+
+// A source is asked for what was not set, once.
+func TestParamsAsk(t *testing.T) {
+	from := &onceAsked{}
+	p := rules.Params{From: from}
+	p.Set(rules.Nodes, 7)
+	for range 2 {
+		if nodes, cores := p.Get(rules.Nodes), p.Get(rules.Cores); nodes != 7 || cores != 10*int64(rules.Cores) || from.asked != 1 {
+			t.Errorf("%d nodes, %d cores, asked %d times", nodes, cores, from.asked)
+		}
+	}
+	if v := new(rules.Params).Get(rules.Nodes); v != rules.Unknown {
+		t.Errorf("without a source %d nodes", v)
+	}
+}
