@@ -200,7 +200,8 @@ type verdict struct {
 // judgeInOrder judges several mutations at once. The verdicts come in the order of sites, and end when all have come or ctx ends.
 func (m *mutating) judgeInOrder(ctx context.Context, sites []Mutation) <-chan chan verdict {
 	verdicts := make(chan chan verdict, 4*m.jobs) // one that takes long keeps none waiting
-	go func() {                                   // run waits for it
+	var feeding sync.WaitGroup                    // run waits for the end of the verdicts
+	feeding.Go(func() {
 		defer close(verdicts)
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -220,7 +221,7 @@ func (m *mutating) judgeInOrder(ctx context.Context, sites []Mutation) <-chan ch
 			})
 			verdicts <- this
 		}
-	}()
+	})
 	return verdicts
 }
 
