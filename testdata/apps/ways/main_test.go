@@ -75,7 +75,7 @@ func TestProcesses(t *testing.T) {
 	for way, want := range failures {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			cmd := exec.CommandContext(ctx, filepath.Join(dir, "tierflow"), "run", "-n", "4", "--oversubscribe", "--", filepath.Join(dir, "ways"), way)
 			cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "TIERFLOW_") })
