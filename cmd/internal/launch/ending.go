@@ -82,7 +82,7 @@ func isEnding(s syscall.Signal) bool {
 func (j *job) forward(s os.Signal) {
 	sig := s.(syscall.Signal)
 	switch {
-	case !j.released && isEnding(sig):
+	case !j.released:
 		j.fail(statusSignal+int(sig), fmt.Errorf("%v before the ranks were started", sig))
 	case j.ending != 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
 		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
@@ -93,7 +93,7 @@ func (j *job) forward(s os.Signal) {
 			j.closeLobby()
 			j.patience = j.after(min(tellAfter, j.opts.Grace))
 		}
-		if slices.Contains(endingSignals, sig) {
+		if isEnding(sig) || sig == syscall.SIGQUIT {
 			j.signalled = sig
 		}
 		j.sendAll(frame{Signal: nameOf(sig)})
@@ -136,9 +136,6 @@ func (j *job) killRest(sig syscall.Signal, by string) {
 		j.endHarder()
 	}
 }
-
-// endingSignals are those by which users end jobs.
-var endingSignals = []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 // interruption is the failure of a job whose ranks were told to end by a forwarded signal; nil: it has failed
 // otherwise.
@@ -198,10 +195,11 @@ func (j *job) progressText() string {
 // told to end. A job that was told to end has failed, however well its ranks have ended. The last lines of all ranks
 // have arrived by now.
 func (j *job) result() (int, error) {
-	if j.first == nil && j.failure == nil && j.ending != 0 {
+	switch {
+	case j.first != nil:
+	case j.failure == nil && j.ending != 0:
 		return statusSignal + int(j.ending), endedBy(j.ending)
-	}
-	if j.first == nil {
+	default:
 		return j.status, j.failure
 	}
 	err := j.rankError()

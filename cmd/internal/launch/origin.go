@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"cmp"
 	"fmt"
 	"syscall"
 	"time"
@@ -34,10 +35,6 @@ func (j *job) noteEnding(c *conn, e *exited) {
 		j.endings[e.Rank] = &ending{exited: e, conn: c, ours: ours, after: j.signalled, borne: borne}
 	}
 	switch {
-	case e.Status != 0 && j.failure == nil && j.ending != 0: // the others have their grace
-		if j.first == nil && !j.bears(0) {
-			j.first = j.endings[e.Rank]
-		}
 	case e.Status != 0 && j.failure == nil && !j.bears(0):
 		j.failRank(e)
 	case j.sparing && j.endings[j.origin()] != nil:
@@ -56,8 +53,12 @@ func (j *job) bears(more int) bool {
 }
 
 // failRank fails the job because of the first failed rank. The others are ended at once, unless
-// it blames one of them: that one gets time to end by itself.
+// it blames one of them: that one gets time to end by itself. So do all in an interrupted job.
 func (j *job) failRank(e *exited) {
+	if j.ending != 0 {
+		j.first = cmp.Or(j.first, j.endings[e.Rank])
+		return
+	}
 	j.first = j.endings[e.Rank]
 	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
 	if j.endings[j.origin()] != nil {

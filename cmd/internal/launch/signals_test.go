@@ -119,8 +119,8 @@ func TestSecondInterruptKills(t *testing.T) {
 	}
 }
 
-// Nobody is started in the place of ranks that an interrupt has ended, and one that saves its work has time for that. So it is
-// if the job could go on without the others.
+// Nobody is started in the place of ranks that an interrupt has ended. One that saves its work has time for it. So it is, too,
+// where the job could go on without the others.
 func TestInterruptedJobIsNotRestarted(t *testing.T) {
 	for _, opts := range []Options{{MaxRestarts: 50}, {Min: 1}, {}} {
 		opts.Hosts, opts.Launcher, opts.Program = "a:2,b:1", launcherLocal, rankLine(t, "saves")
@@ -138,11 +138,13 @@ func TestInterruptedJobIsNotRestarted(t *testing.T) {
 
 func TestInterruptBeforeStart(t *testing.T) {
 	t.Parallel()
-	cmd, out := startLauncher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
-	out.await(t, 1, "[a] up")
-	cmd.Process.Signal(syscall.SIGINT)
-	wantStatus(t, cmd, out, 130)
-	out.await(t, 1, "interrupt before the ranks were started")
+	for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGUSR1} {
+		cmd, out := startLauncher(t, Options{Hosts: "a", Launcher: launcherLocal, Agent: []string{"/bin/sh", "-c", "echo up >&2; exec sleep 30"}, Program: []string{"true"}})
+		out.await(t, 1, "[a] up")
+		cmd.Process.Signal(s)
+		wantStatus(t, cmd, out, statusSignal+int(s))
+		out.await(t, 1, s.String()+" before the ranks were started")
+	}
 }
 
 // TestKilledLauncher: kill -9 of the launcher leaves neither ranks nor their children, even if they ignore SIGTERM.
