@@ -43,19 +43,19 @@ func (l *lines) add(b []byte, emit func(line []byte)) {
 			return
 		}
 		b = b[end+1:]
-		l.flushed(emit)
+		l.end(emit)
 	}
 }
 
 // flush emits a line without an end.
 func (l *lines) flush(emit func(line []byte)) {
 	if len(l.part) > 0 {
-		l.flushed(emit)
+		l.end(emit)
 	}
 }
 
-// flushed emits a line, empty or not.
-func (l *lines) flushed(emit func(line []byte)) {
+// end emits a line, empty or not.
+func (l *lines) end(emit func(line []byte)) {
 	emit(l.part)
 	if l.part = l.part[:0]; cap(l.part) > keptLine {
 		l.part = nil
