@@ -25,8 +25,8 @@ func withShim(version, shim string, args, environ []string) (line, extra []strin
 	}
 	value := shim
 	for _, v := range environ {
-		if old, found := strings.CutPrefix(v, preload+"="); found && old != "" {
-			value = old + ":" + shim
+		if tool, found := strings.CutPrefix(v, preload+"="); found {
+			value = behind(tool, shim)
 		}
 	}
 	switch {
@@ -41,6 +41,9 @@ func withShim(version, shim string, args, environ []string) (line, extra []strin
 }
 
 const preload = "LD_PRELOAD"
+
+// behind puts the shim behind the tools that a value of LD_PRELOAD names.
+func behind(tools, shim string) string { return strings.TrimPrefix(tools+":"+shim, ":") }
 
 // underOpenMPI gives -x to each of the programs, which colons separate: it counts for one of them.
 func underOpenMPI(shim, value string, args, environ []string) (line []string, err error) {
@@ -66,10 +69,7 @@ func underOpenMPI(shim, value string, args, environ []string) (line []string, er
 					word, strings.Join(program[i+1:min(i+2, len(program))], ""), preload, shim)
 			}
 			if tool, is := strings.CutPrefix(word, preload+"="); is && i > 0 && program[i-1] == "-x" {
-				program[i], own = word+":"+shim, true
-				if tool == "" {
-					program[i] = preload + "=" + shim
-				}
+				program[i], own = preload+"="+behind(tool, shim), true
 			}
 		}
 		if !own {
@@ -94,9 +94,7 @@ func underHydra(shim, value string, args []string) ([]string, error) {
 			if i+2 >= len(args) || args[i+1] != preload {
 				continue
 			}
-			if program[i+2] = shim; args[i+2] != "" {
-				program[i+2] = args[i+2] + ":" + shim
-			}
+			program[i+2] = behind(args[i+2], shim)
 			if word == "-genv" {
 				global = nil
 			}
