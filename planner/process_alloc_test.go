@@ -67,10 +67,10 @@ func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) er
 	}
 }
 
-// allocatedBy counts the allocations so far by functions with such a name, and by those they call, but for what taking shared
-// memory needs (a ring is made when it is first needed), for what a rank does that has waited for a while, as ranks do
-// where processors are busy (it answers others' inquiries, and writes down what it waits for), and for the collector's
-// cleanups: they give back what earlier worlds had.
+// allocatedBy counts the allocations so far by functions with such a name, and by those they call. Three things are left
+// out. Taking shared memory makes a ring when it is first needed. A rank that has waited for a while answers others'
+// inquiries and writes down what it waits for; where processors are busy, ranks do. The collector's cleanups give back
+// what earlier worlds had.
 func allocatedBy(function string) (n int64) {
 	runtime.GC()
 	runtime.GC() // what a cycle has counted is published by the next

@@ -89,7 +89,7 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// A table of a page that says what a variable means says whose value counts, too. It need not for each rank's own.
+// Tables of pages say whose value of a variable counts. They need not if it is each rank's own.
 func TestVariablesAreWhose(t *testing.T) {
 	row := regexp.MustCompile("(?m)^\\| `(TIERFLOW_[A-Z_]+)`[^|]*\\| (.*) \\|$")
 	rows := 0
