@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"slices"
 	"sync"
@@ -28,8 +29,10 @@ type job struct {
 
 	conns  []*conn
 	events chan event
-	wg     sync.WaitGroup // the goroutines of conns
-	alive  int            // conns not gone yet
+	// signals come from before the first agent is started: none is lost, nor ends the launcher alone.
+	signals chan os.Signal
+	wg      sync.WaitGroup // the goroutines of conns
+	alive   int            // conns not gone yet
 
 	rendezvous string
 	released   bool // ranks may run
@@ -118,8 +121,7 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 
 // loop serves the job until every agent is gone. It never waits for anything else.
 func (j *job) loop(ctx context.Context) {
-	signals := notifyForwarded()
-	defer signal.Stop(signals)
+	defer signal.Stop(j.signals)
 	agents := time.NewTimer(j.opts.AgentTimeout)
 	defer agents.Stop()
 	var timeout <-chan time.Time
@@ -137,7 +139,7 @@ func (j *job) loop(ctx context.Context) {
 			j.input.pass(piece, ok)
 		case e := <-j.events:
 			j.handle(e)
-		case s := <-signals:
+		case s := <-j.signals:
 			j.forward(s)
 		case <-j.force:
 			j.endHarder()

@@ -65,6 +65,7 @@ func prepare(opts Options, stdin io.Reader, stdout, stderr io.Writer) (*job, err
 		}
 	}
 	j := newJob(opts, stdin, stdout, stderr)
+	j.signals = notifyForwarded()
 	j.dialAll(nodes, placed)
 	return j, nil
 }
