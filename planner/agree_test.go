@@ -67,10 +67,10 @@ func TestTableIsAgreed(t *testing.T) {
 	}
 	errs = each(comms, func(ctx context.Context, c *planner.Comm) error {
 		sum := []float32{1}
-		if err := planner.AllreduceNow(ctx, c, sum, sum, tasks.Sum); err != nil || sum[0] != 4 {
+		if err := planner.Allreduce(ctx, c, sum, sum, tasks.Sum); err != nil || sum[0] != 4 {
 			return fmt.Errorf("sum %v, %w", sum, err)
 		}
-		col, err := planner.Bcast(c, make([]float32, 5000), 0)
+		col, err := planner.PrepareBcast(ctx, c, make([]float32, 5000), 0)
 		if err != nil {
 			return err
 		}

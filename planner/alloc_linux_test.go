@@ -125,7 +125,7 @@ func TestAllocLeavesNothing(t *testing.T) {
 						for i := range s {
 							s[i] = int64(i)
 						}
-						if err := planner.AllreduceNow(ctx, c, s, s, tasks.Max); err != nil {
+						if err := planner.Allreduce(ctx, c, s, s, tasks.Max); err != nil {
 							return err
 						}
 						kept[c.Rank()] = append(kept[c.Rank()], s)

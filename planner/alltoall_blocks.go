@@ -8,15 +8,15 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// AlltoallBlocksNow gives each rank a block of any length, and returns the blocks given
+// AlltoallBlocks gives each rank a block of any length, and returns the blocks given
 // to this one: blocks[i] goes to rank i, and the i-th result is from rank i. A
-// block may be empty or nil. It is [AlltoallvNow] for a rank without knowledge of the counts it gets:
+// block may be empty or nil. It is [Alltoallv] for a rank without knowledge of the counts it gets:
 // the ranks tell each other, on each call.
 //
-// All ranks must call it, or AlltoallvNow, at the same time. The results are new memory,
+// All ranks must call it, or Alltoallv, at the same time. The results are new memory,
 // one piece for all of them, and blocks stay as they are. It takes one block for each rank,
 // and at most [tasks.MaxMatrix] ranks; wrong blocks of one rank are an error on all.
-func AlltoallBlocksNow[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, error) {
+func AlltoallBlocks[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, error) {
 	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("alltoallv: %w", err)
 	}

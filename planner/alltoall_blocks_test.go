@@ -49,7 +49,7 @@ func TestAlltoallBlocks(t *testing.T) {
 				}
 				continue
 			}
-			got, err := planner.AlltoallBlocksNow(ctx, c, out)
+			got, err := planner.AlltoallBlocks(ctx, c, out)
 			if err != nil {
 				return err
 			}
@@ -64,7 +64,7 @@ func TestAlltoallBlocks(t *testing.T) {
 	})
 }
 
-// flat is the same with AlltoallvNow.
+// flat is the same with Alltoallv.
 func flat(ctx context.Context, c *planner.Comm, out, in [][]pair) error {
 	send, want := slices.Concat(out...), slices.Concat(in...)
 	recv := make([]pair, len(want))
@@ -72,7 +72,7 @@ func flat(ctx context.Context, c *planner.Comm, out, in [][]pair) error {
 	for i := range out {
 		sends[i], recvs[i] = len(out[i]), len(in[i])
 	}
-	err := planner.AlltoallvNow(ctx, c, send, sends, recv, recvs)
+	err := planner.Alltoallv(ctx, c, send, sends, recv, recvs)
 	if err == nil && !slices.Equal(recv, want) {
 		err = errors.New("flat blocks came wrong")
 	}
@@ -87,13 +87,13 @@ func TestAlltoallBlocksArguments(t *testing.T) {
 		if c.Rank() == 1 {
 			blocks, want = blocks[:2], fmt.Sprintf("2 blocks to send, for %d ranks", c.Size())
 		}
-		if _, err := planner.AlltoallBlocksNow(ctx, c, blocks); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := planner.AlltoallBlocks(ctx, c, blocks); err == nil || !strings.Contains(err.Error(), want) {
 			return fmt.Errorf("rank %d: got error %w, want %q", c.Rank(), err, want)
 		}
-		if _, err := planner.AlltoallBlocksNow(ctx, c, make([][]string, c.Size())); err == nil || !strings.Contains(err.Error(), "type string") {
+		if _, err := planner.AlltoallBlocks(ctx, c, make([][]string, c.Size())); err == nil || !strings.Contains(err.Error(), "type string") {
 			return fmt.Errorf("of strings: got error %w", err)
 		}
-		_, err := planner.AlltoallBlocksNow(ctx, c, make([][]int, c.Size()))
+		_, err := planner.AlltoallBlocks(ctx, c, make([][]int, c.Size()))
 		return err
 	})
 }

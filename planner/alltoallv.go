@@ -13,32 +13,32 @@ import (
 // of recv from it, in the order of ranks. 0 is allowed. In place a rank must give each rank
 // as many elements as it gets from it.
 //
-// All ranks must make it at the same time: they tell each other their counts. Rank i's count
-// for rank j must be equal to the count rank j expects; otherwise making it is an error on
-// all ranks, naming the two. Wrong counts or buffers of one rank are an error on all, too. It
-// takes at most [tasks.MaxMatrix] ranks.
-func Alltoallv[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) (*Collective, error) {
-	r, from, to, err := pairRequest(ctx, c, send, sendCounts, recv, recvCounts)
-	if err != nil {
-		return nil, err
-	}
-	return c.collective(r, from, to)
-}
-
-// AlltoallMatrix is [Alltoallv] with the counts of all pairs of ranks, and without an
-// exchange. All ranks give the same matrix.
-func AlltoallMatrix[T any](c *Comm, send, recv []T, counts tasks.Matrix) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Alltoall, Matrix: counts, Count: counts.Max()}, noRoot, send, recv)
-}
-
-// AlltoallvNow is [Alltoallv] and a run in one call. The compiled program is kept for the next
-// call with the same counts on all ranks. The counts are exchanged each time.
-func AlltoallvNow[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) error {
+// The ranks tell each other their counts, on each call. Rank i's count for rank j must be equal to
+// the count rank j expects; otherwise it is an error on all ranks, naming the two. Wrong counts or
+// buffers of one rank are an error on all, too. It takes at most [tasks.MaxMatrix] ranks. The
+// compiled program is kept for the next call with the same counts on all ranks.
+func Alltoallv[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) error {
 	r, from, to, err := pairRequest(ctx, c, send, sendCounts, recv, recvCounts)
 	if err != nil {
 		return err
 	}
 	return c.runNow(ctx, r, from, to)
+}
+
+// PrepareAlltoallv compiles an [Alltoallv] for many runs. All ranks must make it at the same time: they tell
+// each other their counts once.
+func PrepareAlltoallv[T any](ctx context.Context, c *Comm, send []T, sendCounts []int, recv []T, recvCounts []int) (*Collective, error) {
+	r, from, to, err := pairRequest(ctx, c, send, sendCounts, recv, recvCounts)
+	if err != nil {
+		return nil, err
+	}
+	return c.collective(ctx, r, from, to)
+}
+
+// PrepareAlltoallMatrix is [PrepareAlltoallv] with the counts of all pairs of ranks, and without an
+// exchange. All ranks give the same matrix.
+func PrepareAlltoallMatrix[T any](ctx context.Context, c *Comm, send, recv []T, counts tasks.Matrix) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Alltoall, Matrix: counts, Count: counts.Max()}, noRoot, send, recv)
 }
 
 // pairRequest exchanges counts, and makes the request. A rank with wrong arguments tells the

@@ -32,11 +32,11 @@ func swap(ctx context.Context, c *planner.Comm, rows [][]int, inPlace, now bool)
 		}
 	}
 	if now {
-		if err := planner.AlltoallvNow(ctx, c, send, rows[me], recv, recvCounts); err != nil {
+		if err := planner.Alltoallv(ctx, c, send, rows[me], recv, recvCounts); err != nil {
 			return err
 		}
 	} else {
-		col, err := planner.Alltoallv(ctx, c, send, rows[me], recv, recvCounts)
+		col, err := planner.PrepareAlltoallv(ctx, c, send, rows[me], recv, recvCounts)
 		if err != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func TestAlltoallvMismatch(t *testing.T) {
 			if c.Rank() == 2 {
 				recvs[1] = 3
 			}
-			_, err := planner.Alltoallv(ctx, c, buf[:4], ones(), make([]int32, 4+2*(c.Rank()/2*(1-c.Rank()%2))), recvs)
+			_, err := planner.PrepareAlltoallv(ctx, c, buf[:4], ones(), make([]int32, 4+2*(c.Rank()/2*(1-c.Rank()%2))), recvs)
 			return err
 		}, "rank 1 gives rank 2 1 elements, which expects 3", ""},
 		{"too few counts", func(ctx context.Context, c *planner.Comm, buf []int32) error {
@@ -110,28 +110,28 @@ func TestAlltoallvMismatch(t *testing.T) {
 			if c.Rank() == 2 {
 				sends = sends[:3]
 			}
-			return planner.AlltoallvNow(ctx, c, buf[:4], sends, make([]int32, 4), ones())
+			return planner.Alltoallv(ctx, c, buf[:4], sends, make([]int32, 4), ones())
 		}, "rank 2 has counts or buffers that can't be", "3 counts to send, for 4 ranks"},
 		{"a negative count", func(ctx context.Context, c *planner.Comm, buf []int32) error {
 			sends := ones()
 			if c.Rank() == 2 {
 				sends = []int{3, -1, 1, 1}
 			}
-			return planner.AlltoallvNow(ctx, c, buf[:4], sends, make([]int32, 4), ones())
+			return planner.Alltoallv(ctx, c, buf[:4], sends, make([]int32, 4), ones())
 		}, "rank 2 has counts or buffers that can't be", "counts [3 -1 1 1] to send: "},
 		{"a short buffer", func(ctx context.Context, c *planner.Comm, buf []int32) error {
 			recv := make([]int32, 4)
 			if c.Rank() == 2 {
 				recv = recv[:3]
 			}
-			return planner.AlltoallvNow(ctx, c, buf[:4], ones(), recv, ones())
+			return planner.Alltoallv(ctx, c, buf[:4], ones(), recv, ones())
 		}, "rank 2 has counts or buffers that can't be", "counts [1 1 1 1] to receive: "},
 		{"buffers that overlap", func(ctx context.Context, c *planner.Comm, buf []int32) error {
 			recv := make([]int32, 4)
 			if c.Rank() == 2 {
 				recv = buf[1:5]
 			}
-			return planner.AlltoallvNow(ctx, c, buf[:4], ones(), recv, ones())
+			return planner.Alltoallv(ctx, c, buf[:4], ones(), recv, ones())
 		}, "rank 2 has counts or buffers that can't be", "send and receive buffers overlap in part"},
 		{"uneven in place", func(ctx context.Context, c *planner.Comm, buf []int32) error {
 			sends, recvs := [][]int{{0, 0, 2, 0}, {0, 0, 0, 0}, {1, 0, 1, 0}, {0, 0, 0, 0}}, [][]int{{0, 0, 1, 0}, {0, 0, 0, 0}, {2, 0, 1, 0}, {0, 0, 0, 0}}
@@ -139,7 +139,7 @@ func TestAlltoallvMismatch(t *testing.T) {
 			if c.Rank() == 2 {
 				recv = buf[:3]
 			}
-			return planner.AlltoallvNow(ctx, c, buf[:2*(1-c.Rank()%2)], sends[c.Rank()], recv, recvs[c.Rank()])
+			return planner.Alltoallv(ctx, c, buf[:2*(1-c.Rank()%2)], sends[c.Rank()], recv, recvs[c.Rank()])
 		}, "rank 2 works in place; it gives rank 0 1 elements and gets 2, which must be equal", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -161,7 +161,7 @@ func TestAlltoallvMismatch(t *testing.T) {
 func TestAlltoallvBesideAnother(t *testing.T) {
 	err := run(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 3 {
-			return planner.BarrierNow(ctx, c)
+			return planner.Barrier(ctx, c)
 		}
 		return swap(ctx, c, [][]int{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}, false, true)
 	})

@@ -24,7 +24,7 @@ func explained(t *testing.T, n int) string {
 	defer closeAll(t, comms)
 	texts := make([]string, n)
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
-		col, err := planner.Bcast(c, make([]float32, 5<<10), 0)
+		col, err := planner.PrepareBcast(ctx, c, make([]float32, 5<<10), 0)
 		if err != nil {
 			return err
 		}

@@ -144,28 +144,28 @@ func callAverage[T any](ctx context.Context, c *planner.Comm, coll tasks.Collect
 	if way == "now" {
 		switch coll {
 		case tasks.Allreduce:
-			return planner.AllreduceNow(ctx, c, send, recv, tasks.Average)
+			return planner.Allreduce(ctx, c, send, recv, tasks.Average)
 		case tasks.Reduce:
-			return planner.ReduceNow(ctx, c, send, recv, tasks.Average, root)
+			return planner.Reduce(ctx, c, send, recv, tasks.Average, root)
 		case tasks.ReduceScatter:
-			return planner.ReduceScatterNow(ctx, c, send, recv, tasks.Average)
+			return planner.ReduceScatter(ctx, c, send, recv, tasks.Average)
 		case tasks.Scan:
-			return planner.ScanNow(ctx, c, send, recv, tasks.Average)
+			return planner.Scan(ctx, c, send, recv, tasks.Average)
 		}
-		return planner.ExscanNow(ctx, c, send, recv, tasks.Average)
+		return planner.Exscan(ctx, c, send, recv, tasks.Average)
 	}
 	var col *planner.Collective
 	switch coll {
 	case tasks.Allreduce:
-		col, err = planner.Allreduce(c, send, recv, tasks.Average)
+		col, err = planner.PrepareAllreduce(ctx, c, send, recv, tasks.Average)
 	case tasks.Reduce:
-		col, err = planner.Reduce(c, send, recv, tasks.Average, root)
+		col, err = planner.PrepareReduce(ctx, c, send, recv, tasks.Average, root)
 	case tasks.ReduceScatter:
-		col, err = planner.ReduceScatter(c, send, recv, tasks.Average)
+		col, err = planner.PrepareReduceScatter(ctx, c, send, recv, tasks.Average)
 	case tasks.Scan:
-		col, err = planner.Scan(c, send, recv, tasks.Average)
+		col, err = planner.PrepareScan(ctx, c, send, recv, tasks.Average)
 	default:
-		col, err = planner.Exscan(c, send, recv, tasks.Average)
+		col, err = planner.PrepareExscan(ctx, c, send, recv, tasks.Average)
 	}
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func callAverage[T any](ctx context.Context, c *planner.Comm, coll tasks.Collect
 	if err != nil {
 		return err
 	}
-	return p.Wait()
+	return p.Wait(ctx)
 }
 
 // A call that is refused has not touched what it would average in place.
@@ -185,7 +185,7 @@ func TestRefusedAverageTouchesNothing(t *testing.T) {
 	refused := make(chan struct{})
 	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		x := []half.Float16{half.NewFloat16(40000)}
-		col, err := planner.Allreduce(c, x, x, tasks.Average)
+		col, err := planner.PrepareAllreduce(ctx, c, x, x, tasks.Average)
 		if err != nil {
 			return err
 		}
@@ -202,7 +202,7 @@ func TestRefusedAverageTouchesNothing(t *testing.T) {
 			return fmt.Errorf("a second start: %v, want %v", err, executor.ErrBusy)
 		}
 		refused <- struct{}{}
-		if err := p.Wait(); err != nil || x[0].Float32() != half.NewFloat16(40000).Float32() {
+		if err := p.Wait(ctx); err != nil || x[0].Float32() != half.NewFloat16(40000).Float32() {
 			return fmt.Errorf("%v, %w", x[0].Float32(), err)
 		}
 		return nil

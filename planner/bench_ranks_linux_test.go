@@ -49,9 +49,9 @@ func (d duty) prepare(ctx context.Context, c *planner.Comm, ranks string) (once 
 		return once, 0, nil
 	}
 	first := func() error {
-		call, err := planner.Bcast(c, buf, 0)
+		call, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if d.what == tasks.Allreduce.String() {
-			call, err = planner.Allreduce(c, buf, buf, tasks.Sum)
+			call, err = planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Sum)
 		}
 		if err != nil {
 			return err
@@ -83,7 +83,7 @@ func echo(ctx context.Context, c *planner.Comm, buf []float32) error {
 func growth(ctx context.Context, c *planner.Comm, f func() error) (int64, error) {
 	most := make([]int64, 1)
 	for range 2 { // what one-shot calls need themselves is there after the first time
-		if err := planner.AllreduceNow(ctx, c, most, most, tasks.Max); err != nil {
+		if err := planner.Allreduce(ctx, c, most, most, tasks.Max); err != nil {
 			return 0, err
 		}
 	}
@@ -93,14 +93,14 @@ func growth(ctx context.Context, c *planner.Comm, f func() error) (int64, error)
 		if i == 1 {
 			err = f()
 		}
-		err = errors.Join(err, planner.BarrierNow(ctx, c))
+		err = errors.Join(err, planner.Barrier(ctx, c))
 		sizes[i] = resident()
-		if err = errors.Join(err, planner.BarrierNow(ctx, c)); err != nil {
+		if err = errors.Join(err, planner.Barrier(ctx, c)); err != nil {
 			return 0, err
 		}
 	}
 	most[0] = sizes[1] - sizes[0]
-	err := planner.AllreduceNow(ctx, c, most, most, tasks.Max)
+	err := planner.Allreduce(ctx, c, most, most, tasks.Max)
 	return most[0], err
 }
 

@@ -137,7 +137,7 @@ func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) 
 		mine = make([]int, n)
 	}
 	copy(mine, places[before:])
-	if err := planner.AllgathervNow(ctx, c, mine, all, counts); err != nil {
+	if err := planner.Allgatherv(ctx, c, mine, all, counts); err != nil {
 		return err
 	}
 	if diff := cmp.Diff(places, all); diff != "" {
@@ -153,7 +153,7 @@ func oneShots(ctx context.Context, c *planner.Comm, counts []int, inPlace bool) 
 	if !inPlace {
 		mine = make([]int, n)
 	}
-	if err := planner.ReduceScattervNow(ctx, c, send, mine, counts, tasks.Sum); err != nil {
+	if err := planner.ReduceScatterv(ctx, c, send, mine, counts, tasks.Sum); err != nil {
 		return err
 	}
 	for i, got := range mine {
@@ -175,7 +175,7 @@ func rootedShots(ctx context.Context, c *planner.Comm, counts []int, root int, p
 			copy(send, own)
 		}
 	}
-	if err := planner.GathervNow(ctx, c, send, recv, counts, root); err != nil {
+	if err := planner.Gatherv(ctx, c, send, recv, counts, root); err != nil {
 		return err
 	}
 	if c.Rank() == root && !slices.Equal(recv, places) {
@@ -187,7 +187,7 @@ func rootedShots(ctx context.Context, c *planner.Comm, counts []int, root int, p
 			recv = send[before:][:n]
 		}
 	}
-	if err := planner.ScattervNow(ctx, c, send, recv, counts, root); err != nil {
+	if err := planner.Scatterv(ctx, c, send, recv, counts, root); err != nil {
 		return err
 	}
 	if !slices.Equal(recv, own) {

@@ -43,7 +43,7 @@ func TestCloseWhileUnwound(t *testing.T) {
 						test.end(c)
 						return nil
 					}
-					err := planner.BarrierNow(ctx, c)
+					err := planner.Barrier(ctx, c)
 					if closed := c.Close(); closed != nil {
 						return closed
 					}
@@ -84,8 +84,8 @@ func TestRevoke(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			first := planner.BarrierNow(ctx, c)
-			if again := planner.BarrierNow(ctx, c); !errors.Is(again, planner.ErrBroken) {
+			first := planner.Barrier(ctx, c)
+			if again := planner.Barrier(ctx, c); !errors.Is(again, planner.ErrBroken) {
 				t.Errorf("rank %d: a call afterwards: %v", c.Rank(), again)
 			}
 			return first

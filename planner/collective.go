@@ -15,9 +15,9 @@ import (
 )
 
 // Collective is a compiled collective on fixed buffers, this rank's part of it.
-// It can run any number of times, one run after the other. Creating one is local:
-// no message is sent, unless [Options.Effort] is [EffortMeasure]. [Alltoallv] and [Neighbors] are not
-// local: they exchange counts or lists when they are made.
+// It can run any number of times, one run after the other. The functions whose names begin with Prepare
+// make one: [PrepareAllreduce]. That is local, no message is sent, unless [Options.Effort] is [EffortMeasure].
+// [PrepareAlltoallv] and [PrepareNeighbors] are not local: they exchange counts or lists.
 type Collective struct {
 	comm     *Comm
 	request  tasks.Request
@@ -41,119 +41,118 @@ type Pending struct {
 	finished bool // Wait has divided this run's sum
 }
 
-// Bcast prepares copying buf of root to buf of all other ranks. Every rank gives
-// a buffer of the same length, which must stay where it is.
-func Bcast[T any](c *Comm, buf []T, root int) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
-}
-
-// Allreduce prepares combining send of all ranks, element by element, into recv of
-// all ranks. Every rank gives the same count. send and recv may be the same slice
-// (in place) but must not overlap otherwise. A function of [tasks.UserOp] must not
-// call the communicator.
-func Allreduce[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
-}
-
-// Reduce prepares combining send of all ranks, element by element, into recv of
-// root. Every rank gives the same count. Other ranks' recv is ignored and should
-// be nil. At the root send and recv may be the same slice (in place) but must not
-// overlap otherwise. A function of [tasks.UserOp] must not call the communicator.
-func Reduce[T any](c *Comm, send, recv []T, op tasks.Op, root int) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
-}
-
-// Allgather prepares collecting send of all ranks, one after the other in the order
-// of ranks, in recv of all ranks. Every rank gives the same count; recv has that
-// many elements for each rank. send may be this rank's own block of recv (in place)
-// but must not overlap with recv otherwise.
-func Allgather[T any](c *Comm, send, recv []T) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
-}
-
-// Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and
-// should be nil; in place is for the root.
-func Gather[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
-}
-
-// Scatter prepares copying one block after the other of send of root to recv of
-// each rank, in the order of ranks. Every rank gives a recv of the same length; send
-// of root has that many elements for each rank. Other ranks' send is ignored and
-// should be nil. At the root recv may be its own block of send (in place) but must
-// not overlap with send otherwise.
-func Scatter[T any](c *Comm, send, recv []T, root int) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
-}
-
-// ReduceScatter prepares combining send of all ranks, element by element, and
-// leaving one block after the other of the result in recv of each rank, in the order
-// of ranks. Every rank gives a recv of the same length, and a send of that many
-// elements for each rank. recv may be the beginning of send (in place): the rest of
-// send then holds anything. It must not overlap with send otherwise.
-func ReduceScatter[T any](c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
-	return prepare(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
-}
-
-// Barrier prepares waiting until all ranks have come.
-func Barrier(c *Comm) (*Collective, error) {
-	if err := c.checkMade(); err != nil {
-		return nil, fmt.Errorf("barrier: %w", err)
-	}
-	return c.collective(tasks.Request{Coll: tasks.Barrier}, nil, nil)
-}
-
-// BcastNow is [Bcast] and a run in one call. The compiled program is kept for the
-// next call of the same size.
-func BcastNow[T any](ctx context.Context, c *Comm, buf []T, root int) error {
+// Bcast copies buf of root to buf of all other ranks. Every rank gives a buffer of the same
+// length. The compiled program is kept for the next call of the same size, as with all
+// collectives here.
+func Bcast[T any](ctx context.Context, c *Comm, buf []T, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
 }
 
-// AllreduceNow is [Allreduce] and a run in one call.
-func AllreduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
+// Allreduce combines send of all ranks, element by element, into recv of all ranks. Every rank
+// gives the same count. send and recv may be the same slice (in place) but must not overlap
+// otherwise. A function of [tasks.UserOp] must not call the communicator.
+func Allreduce[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
 }
 
-// ReduceNow is [Reduce] and a run in one call.
-func ReduceNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) error {
+// Reduce combines send of all ranks, element by element, into recv of root. Every rank gives
+// the same count. Other ranks' recv is ignored and should be nil. At the root send and recv may
+// be the same slice (in place) but must not overlap otherwise. A function of [tasks.UserOp] must
+// not call the communicator.
+func Reduce[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
 }
 
-// AllgatherNow is [Allgather] and a run in one call.
-func AllgatherNow[T any](ctx context.Context, c *Comm, send, recv []T) error {
+// Allgather collects send of all ranks, one after the other in the order of ranks, in recv of
+// all ranks. Every rank gives the same count; recv has that many elements for each rank. send may
+// be this rank's own block of recv (in place) but must not overlap with recv otherwise.
+func Allgather[T any](ctx context.Context, c *Comm, send, recv []T) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
 }
 
-// GatherNow is [Gather] and a run in one call.
-func GatherNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
+// Gather is [Allgather] to recv of root only. Other ranks' recv is ignored and should be nil; in
+// place is for the root.
+func Gather[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
 }
 
-// ScatterNow is [Scatter] and a run in one call.
-func ScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
+// Scatter copies one block after the other of send of root to recv of each rank, in the order of
+// ranks. Every rank gives a recv of the same length; send of root has that many elements for each
+// rank. Other ranks' send is ignored and should be nil. At the root recv may be its own block of
+// send (in place) but must not overlap with send otherwise.
+func Scatter[T any](ctx context.Context, c *Comm, send, recv []T, root int) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
 }
 
-// ReduceScatterNow is [ReduceScatter] and a run in one call.
-func ReduceScatterNow[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
+// ReduceScatter combines send of all ranks, element by element, and leaves one block after the
+// other of the result in recv of each rank, in the order of ranks. Every rank gives a recv of the
+// same length, and a send of that many elements for each rank. recv may be the beginning of send
+// (in place): the rest of send then holds anything. It must not overlap with send otherwise.
+func ReduceScatter[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) error {
 	return now(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
 }
 
-// BarrierNow is [Barrier] and a run in one call.
-func BarrierNow(ctx context.Context, c *Comm) error {
+// Barrier returns when all ranks have called it.
+func Barrier(ctx context.Context, c *Comm) error {
 	return c.runNow(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
+}
+
+// PrepareBcast compiles a [Bcast] for many runs with buf, which must stay where it is.
+func PrepareBcast[T any](ctx context.Context, c *Comm, buf []T, root int) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Bcast}, root, nil, buf)
+}
+
+// PrepareAllreduce compiles an [Allreduce] for many runs.
+func PrepareAllreduce[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Allreduce, Op: op}, noRoot, send, recv)
+}
+
+// PrepareReduce compiles a [Reduce] for many runs.
+func PrepareReduce[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op, root int) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Reduce, Op: op}, root, send, recv)
+}
+
+// PrepareAllgather compiles an [Allgather] for many runs.
+func PrepareAllgather[T any](ctx context.Context, c *Comm, send, recv []T) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv)
+}
+
+// PrepareGather compiles a [Gather] for many runs.
+func PrepareGather[T any](ctx context.Context, c *Comm, send, recv []T, root int) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv)
+}
+
+// PrepareScatter compiles a [Scatter] for many runs.
+func PrepareScatter[T any](ctx context.Context, c *Comm, send, recv []T, root int) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv)
+}
+
+// PrepareReduceScatter compiles a [ReduceScatter] for many runs.
+func PrepareReduceScatter[T any](ctx context.Context, c *Comm, send, recv []T, op tasks.Op) (*Collective, error) {
+	return prepare(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv)
+}
+
+// PrepareBarrier compiles a [Barrier] for many runs.
+func PrepareBarrier(ctx context.Context, c *Comm) (*Collective, error) {
+	if err := c.checkCall(ctx); err != nil {
+		return nil, fmt.Errorf("barrier: %w", err)
+	}
+	return c.collective(ctx, tasks.Request{Coll: tasks.Barrier}, nil, nil)
 }
 
 // noRoot is the root argument of prepare and now for collectives without a root.
 const noRoot = 0
 
 // prepare fills in the root and the element type and looks at the buffers as bytes.
-func prepare[T any](c *Comm, r tasks.Request, root int, send, recv []T) (*Collective, error) {
+func prepare[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T) (*Collective, error) {
+	if err := c.checkCall(ctx); err != nil {
+		return nil, fmt.Errorf("%v: %w", r.Coll, err)
+	}
 	r, from, to, err := requestOf(c, r, root, send, recv)
 	if err != nil {
 		return nil, err
 	}
-	return c.collective(r, from, to)
+	return c.collective(ctx, r, from, to)
 }
 
 func now[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T) error {
@@ -165,8 +164,8 @@ func now[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, r
 }
 
 // collective decides, compiles and binds.
-func (c *Comm) collective(r tasks.Request, send, recv []byte) (*Collective, error) {
-	d, err := c.decideOrTry(r)
+func (c *Comm) collective(ctx context.Context, r tasks.Request, send, recv []byte) (*Collective, error) {
+	d, err := c.decideOrTry(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -265,13 +264,10 @@ func (c *Collective) SetUrgency(n int32) error {
 	return nil
 }
 
-// Wait blocks until the collective has ended on this rank. It must be called for
-// each Start, by one goroutine.
-func (p *Pending) Wait() error { return p.WaitContext(context.Background()) }
-
-// WaitContext is [Pending.Wait] with a context. If ctx is cancelled first, the communicator breaks
-// on all ranks, and the error is the context's cause.
-func (p *Pending) WaitContext(ctx context.Context) error {
+// Wait blocks until the collective has ended on this rank. It must be called for each Start, by one
+// goroutine. If ctx is cancelled first, the communicator breaks on all ranks, and the error is the
+// context's cause.
+func (p *Pending) Wait(ctx context.Context) error {
 	if p == nil || p.c == nil {
 		return errNoPending
 	}

@@ -23,7 +23,7 @@ func reduced[T any](t *testing.T, op tasks.Op, in ...[]T) []T {
 	var got []T
 	succeed(t, "a:2,b:1", nil, func(ctx context.Context, c *planner.Comm) error {
 		out := make([]T, len(in[0]))
-		if err := planner.AllreduceNow(ctx, c, in[c.Rank()], out, op); err != nil {
+		if err := planner.Allreduce(ctx, c, in[c.Rank()], out, op); err != nil {
 			return err
 		}
 		if c.Rank() == 2 {
@@ -70,7 +70,7 @@ func TestOrderIsKeptOnAnyLayout(t *testing.T) {
 	})
 	succeed(t, "2x3/rr", nil, func(ctx context.Context, c *planner.Comm) error {
 		sum := []uint64{uint64(c.Rank() + 1)}
-		if err := planner.AllreduceNow(ctx, c, sum, sum, digits); err != nil {
+		if err := planner.Allreduce(ctx, c, sum, sum, digits); err != nil {
 			return err
 		}
 		if sum[0] != 123456 {
@@ -98,13 +98,13 @@ func TestReduceKeepsOrderForEveryRoot(t *testing.T) {
 						to = nil
 					case root%2 == 1: // in place
 						copy(recv, send)
-						if err := planner.ReduceNow(ctx, c, recv, recv, first, root); err != nil {
+						if err := planner.Reduce(ctx, c, recv, recv, first, root); err != nil {
 							return err
 						}
 						to = nil
 					}
 					if c.Rank() != root || root%2 == 0 {
-						if err := planner.ReduceNow(ctx, c, send, to, first, root); err != nil {
+						if err := planner.Reduce(ctx, c, send, to, first, root); err != nil {
 							return err
 						}
 					}
@@ -132,7 +132,7 @@ func TestReduceAverageInPasses(t *testing.T) {
 		if c.Rank() == 3 {
 			recv = make([]float64, len(send))
 		}
-		mean, err := planner.Reduce(c, send, recv, tasks.Average, 3)
+		mean, err := planner.PrepareReduce(ctx, c, send, recv, tasks.Average, 3)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,7 @@ func TestReduceAverageInPasses(t *testing.T) {
 func TestAverageAgain(t *testing.T) {
 	succeed(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		in, out := []float64{8}, []float64{0}
-		mean, err := planner.Allreduce(c, in, out, tasks.Average)
+		mean, err := planner.PrepareAllreduce(ctx, c, in, out, tasks.Average)
 		if err != nil {
 			return err
 		}
@@ -164,7 +164,7 @@ func TestAverageAgain(t *testing.T) {
 				return err
 			}
 			for range 2 {
-				if err := p.Wait(); err != nil {
+				if err := p.Wait(ctx); err != nil {
 					return err
 				}
 			}
@@ -182,7 +182,7 @@ func TestAverageAgain(t *testing.T) {
 func TestBusy(t *testing.T) {
 	refused := make(chan struct{})
 	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
-		all, err := planner.Barrier(c)
+		all, err := planner.PrepareBarrier(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -195,7 +195,7 @@ func TestBusy(t *testing.T) {
 				t.Errorf("run while it is started: %v", err)
 			}
 			close(refused)
-			return p.Wait()
+			return p.Wait(ctx)
 		}
 		<-refused // else the barrier may have ended before the second run
 		return all.Run(ctx)
@@ -210,7 +210,7 @@ func TestManyStarted(t *testing.T) {
 		bufs := make([][]int, n)
 		for i := range bufs {
 			bufs[i] = slices.Repeat([]int{i + c.Rank()}, 1+i*200)
-			sum, err := planner.Allreduce(c, bufs[i], bufs[i], tasks.Sum)
+			sum, err := planner.PrepareAllreduce(ctx, c, bufs[i], bufs[i], tasks.Sum)
 			if err != nil {
 				return err
 			}
@@ -221,7 +221,7 @@ func TestManyStarted(t *testing.T) {
 			pending = append(pending, p)
 		}
 		for i, p := range slices.Backward(pending) {
-			if err := p.Wait(); err != nil {
+			if err := p.Wait(ctx); err != nil {
 				return err
 			}
 			for _, got := range bufs[i] {
@@ -242,7 +242,7 @@ func TestOneShotCalls(t *testing.T) {
 		for round := range 3 {
 			for n := range 100 {
 				buf := slices.Repeat([]int32{int32(c.Rank() + round)}, n)
-				if err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Sum); err != nil {
+				if err := planner.Allreduce(ctx, c, buf, buf, tasks.Sum); err != nil {
 					return err
 				}
 				for _, got := range buf {
@@ -255,9 +255,9 @@ func TestOneShotCalls(t *testing.T) {
 		if c.Rank() == 0 {
 			large := new([1 << 20]byte)
 			runtime.AddCleanup(large, func(int) { freed <- true }, 0)
-			return planner.BcastNow(ctx, c, large[:], 0)
+			return planner.Bcast(ctx, c, large[:], 0)
 		}
-		if err := planner.BcastNow(ctx, c, make([]byte, 1<<20), 0); err != nil {
+		if err := planner.Bcast(ctx, c, make([]byte, 1<<20), 0); err != nil {
 			return err
 		}
 		for range 100 {
@@ -317,19 +317,19 @@ func TestRunAllocatesNothing(t *testing.T) {
 // when there are no more.
 func loop(ctx context.Context, c *planner.Comm, begin <-chan bool, end chan<- error) error {
 	grads := make([]float32, 50_000)
-	mean, err := planner.Allreduce(c, grads, grads, tasks.Average)
+	mean, err := planner.PrepareAllreduce(ctx, c, grads, grads, tasks.Average)
 	if err != nil {
 		return err
 	}
-	share, err := planner.Bcast(c, grads, 1)
+	share, err := planner.PrepareBcast(ctx, c, grads, 1)
 	if err != nil {
 		return err
 	}
-	scaled, err := planner.ReduceScatter(c, make([]half.Float16, 4*c.Size()), make([]half.Float16, 4), tasks.Average)
+	scaled, err := planner.PrepareReduceScatter(ctx, c, make([]half.Float16, 4*c.Size()), make([]half.Float16, 4), tasks.Average)
 	if err != nil {
 		return err
 	}
-	all, err := planner.Barrier(c)
+	all, err := planner.PrepareBarrier(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -343,7 +343,7 @@ func TestCounters(t *testing.T) {
 	succeed(t, "2x1", &planner.Options{Plan: "i=adapt"}, func(ctx context.Context, c *planner.Comm) error {
 		small, large := make([]byte, 10), make([]byte, 10_000)
 		for _, buf := range [][]byte{small, large} {
-			if err := planner.BcastNow(ctx, c, buf, 0); err != nil {
+			if err := planner.Bcast(ctx, c, buf, 0); err != nil {
 				return err
 			}
 		}
@@ -361,7 +361,7 @@ func TestExplain(t *testing.T) {
 		if c.Rank() > 0 {
 			return nil
 		}
-		sum, err := planner.Allreduce(c, make([]float32, 1<<20), make([]float32, 1<<20), tasks.Sum)
+		sum, err := planner.PrepareAllreduce(t.Context(), c, make([]float32, 1<<20), make([]float32, 1<<20), tasks.Sum)
 		if err != nil {
 			return err
 		}

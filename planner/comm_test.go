@@ -112,7 +112,7 @@ func TestARankThatEndsEndsTheOthers(t *testing.T) {
 				if c.Rank() == 2 {
 					return test.end()
 				}
-				others[c.Rank()] = planner.BarrierNow(ctx, c)
+				others[c.Rank()] = planner.Barrier(ctx, c)
 				return others[c.Rank()]
 			})
 			wantError(t, "Run", err, test.want)
@@ -133,7 +133,7 @@ func TestOperationThatPanics(t *testing.T) {
 	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := []int16{int16(c.Rank())}
 		bad := tasks.UserOp("bad", true, func(a, b int16) int16 { return a / (b - 1) })
-		err := planner.AllreduceNow(ctx, c, buf, buf, bad)
+		err := planner.Allreduce(ctx, c, buf, buf, bad)
 		var step *planner.StepError
 		if !errors.As(err, &step) || step.Request != "allreduce 1 i16 bad" || !strings.Contains(step.Step, "reduce r") {
 			t.Errorf("rank %d: %v, want the failed step", c.Rank(), err)
@@ -145,7 +145,7 @@ func TestOperationThatPanics(t *testing.T) {
 func TestClose(t *testing.T) {
 	comms := localComms(t, "1x2", nil)
 	ctx := t.Context()
-	sum, err := planner.Allreduce(comms[0], []int{1}, []int{0}, tasks.Sum)
+	sum, err := planner.PrepareAllreduce(ctx, comms[0], []int{1}, []int{0}, tasks.Sum)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestClose(t *testing.T) {
 		}
 	}
 	for what, err := range map[string]error{
-		"Run": sum.Run(ctx), "BarrierNow": planner.BarrierNow(ctx, comms[0]),
+		"Run": sum.Run(ctx), "Barrier": planner.Barrier(ctx, comms[0]),
 		"Send": planner.Send(ctx, comms[0], 1, 0, []int{1}),
 	} {
 		if !errors.Is(err, planner.ErrClosed) {
@@ -163,7 +163,7 @@ func TestClose(t *testing.T) {
 		}
 	}
 	var peer *planner.PeerError
-	if err := planner.BarrierNow(ctx, comms[1]); !errors.As(err, &peer) || peer.Rank != 0 || !errors.Is(err, planner.ErrClosed) {
+	if err := planner.Barrier(ctx, comms[1]); !errors.As(err, &peer) || peer.Rank != 0 || !errors.Is(err, planner.ErrClosed) {
 		t.Errorf("the other rank: %v", err)
 	}
 	if err := comms[1].Close(); err != nil {
@@ -181,7 +181,7 @@ func TestCloseEndsWhatWasSplit(t *testing.T) {
 		if c.Rank() == 0 {
 			return nil // closes
 		}
-		err = planner.BarrierNow(ctx, part)
+		err = planner.Barrier(ctx, part)
 		var peer *planner.PeerError
 		if inPart := c.Rank() == 2; inPart && (!errors.As(err, &peer) || peer.Rank != 0 || !errors.Is(err, planner.ErrClosed)) || !inPart && err != nil {
 			t.Errorf("rank %d: %v", c.Rank(), err)
@@ -193,13 +193,13 @@ func TestCloseEndsWhatWasSplit(t *testing.T) {
 func TestMismatch(t *testing.T) {
 	succeed(t, "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 3+c.Rank())
-		err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Sum)
+		err := planner.Allreduce(ctx, c, buf, buf, tasks.Sum)
 		var m *planner.MismatchError
 		if !errors.Is(err, planner.ErrMismatch) || !errors.As(err, &m) ||
 			!strings.Contains(err.Error(), "allreduce 3 f32 sum") || !strings.Contains(err.Error(), "allreduce 4 f32 sum") {
 			t.Errorf("rank %d: %v", c.Rank(), err)
 		}
-		if err := planner.BarrierNow(ctx, c); !errors.Is(err, planner.ErrBroken) {
+		if err := planner.Barrier(ctx, c); !errors.Is(err, planner.ErrBroken) {
 			t.Errorf("rank %d, the next call: %v", c.Rank(), err)
 		}
 		return nil
@@ -222,7 +222,7 @@ func TestOptions(t *testing.T) {
 	t.Setenv(planner.PlanVariable, "fs=1KiB")
 	for plan, want := range map[string]string{"": "fs=1KiB", "w=7": "fs=all,w=7"} {
 		succeed(t, "1x2", &planner.Options{Plan: plan}, func(_ context.Context, c *planner.Comm) error {
-			b, err := planner.Bcast(c, make([]byte, 10), 0)
+			b, err := planner.PrepareBcast(t.Context(), c, make([]byte, 10), 0)
 			if err == nil && !strings.Contains(b.Plan().String(), want) {
 				t.Errorf("options %q over the environment's fs=1KiB: %v, want %s", plan, b.Plan(), want)
 			}

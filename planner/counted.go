@@ -9,55 +9,55 @@ import (
 
 // Allgatherv is [Allgather] of blocks of different lengths: rank i gives counts[i] elements.
 // All ranks give the same counts.
-func Allgatherv[T any](c *Comm, send, recv []T, counts []int) (*Collective, error) {
-	return prepareCounts(c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
+func Allgatherv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
 }
 
 // ReduceScatterv is [ReduceScatter] to blocks of different lengths: rank i gets counts[i]
 // elements. All ranks give the same counts.
-func ReduceScatterv[T any](c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
-	return prepareCounts(c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+func ReduceScatterv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
 }
 
 // Gatherv is [Gather] of blocks of different lengths: rank i gives counts[i] elements.
 // All ranks give the same counts.
-func Gatherv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
-	return prepareCounts(c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
+func Gatherv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
+	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
 }
 
 // Scatterv is [Scatter] to blocks of different lengths: rank i gets counts[i] elements.
 // All ranks give the same counts.
-func Scatterv[T any](c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
-	return prepareCounts(c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
-}
-
-// AllgathervNow is [Allgatherv] and a run in one call.
-func AllgathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) error {
-	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
-}
-
-// ReduceScattervNow is [ReduceScatterv] and a run in one call.
-func ReduceScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) error {
-	return nowCounts(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
-}
-
-// GathervNow is [Gatherv] and a run in one call.
-func GathervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
-	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
-}
-
-// ScattervNow is [Scatterv] and a run in one call.
-func ScattervNow[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
+func Scatterv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) error {
 	return nowCounts(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
 }
 
+// PrepareAllgatherv compiles an [Allgatherv] for many runs.
+func PrepareAllgatherv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int) (*Collective, error) {
+	return prepareCounts(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, send, recv, counts)
+}
+
+// PrepareReduceScatterv compiles a [ReduceScatterv] for many runs.
+func PrepareReduceScatterv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, op tasks.Op) (*Collective, error) {
+	return prepareCounts(ctx, c, tasks.Request{Coll: tasks.ReduceScatter, Op: op}, noRoot, send, recv, counts)
+}
+
+// PrepareGatherv compiles a [Gatherv] for many runs.
+func PrepareGatherv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
+	return prepareCounts(ctx, c, tasks.Request{Coll: tasks.Gather}, root, send, recv, counts)
+}
+
+// PrepareScatterv compiles a [Scatterv] for many runs.
+func PrepareScatterv[T any](ctx context.Context, c *Comm, send, recv []T, counts []int, root int) (*Collective, error) {
+	return prepareCounts(ctx, c, tasks.Request{Coll: tasks.Scatter}, root, send, recv, counts)
+}
+
 // prepareCounts is prepare with counts by rank.
-func prepareCounts[T any](c *Comm, r tasks.Request, root int, send, recv []T, counts []int) (*Collective, error) {
+func prepareCounts[T any](ctx context.Context, c *Comm, r tasks.Request, root int, send, recv []T, counts []int) (*Collective, error) {
 	r, err := withCounts(c, r, counts)
 	if err != nil {
 		return nil, err
 	}
-	return prepare(c, r, root, send, recv)
+	return prepare(ctx, c, r, root, send, recv)
 }
 
 // nowCounts is now with counts by rank.

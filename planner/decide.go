@@ -10,7 +10,7 @@ import (
 
 // decideOrTry returns the decision for making a collective. With [EffortMeasure] the ranks try plans
 // for a new request.
-func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
+func (c *Comm) decideOrTry(ctx context.Context, r tasks.Request) (*choose.Decision, error) {
 	d, err := c.decide(&r, &c.base)
 	if err != nil || !c.common.Tries || r.Op.ID() == tasks.OpUser && r.Reduces() {
 		return d, err
@@ -33,7 +33,7 @@ func (c *Comm) decideOrTry(r tasks.Request) (*choose.Decision, error) {
 		return nil, err
 	}
 	if len(plans) > 1 {
-		m, err := c.tryPlans(context.Background(), r, plans)
+		m, err := c.tryPlans(ctx, r, plans)
 		if err != nil {
 			return nil, fmt.Errorf("%v: try plans: %w", r, err)
 		}

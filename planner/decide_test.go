@@ -79,7 +79,7 @@ func TestRanksDecideAlike(t *testing.T) {
 					return err
 				}
 				send, recv := r.Buffers(levels.Rank(c.Rank()), c.Size())
-				col, err := c.Prepare(r, make([]byte, send), make([]byte, recv))
+				col, err := c.Prepare(t.Context(), r, make([]byte, send), make([]byte, recv))
 				if err != nil {
 					return err
 				}
@@ -132,7 +132,7 @@ func TestTrialsCountOnAllRanks(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		made, err := c.Prepare(r, one, two)
+		made, err := c.Prepare(t.Context(), r, one, two)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func sumOn(t *testing.T, topo string, o *planner.Options) sums {
 		for i := range in {
 			in[i] = float32(draw.NormFloat64() * math.Exp2(draw.Float64()*20)) // sums depend on their order
 		}
-		if err := planner.AllreduceNow(ctx, c, in, out, tasks.Sum); err != nil {
+		if err := planner.Allreduce(ctx, c, in, out, tasks.Sum); err != nil {
 			return err
 		}
 		if c.Rank() == 6 {
@@ -43,10 +43,10 @@ func sumOn(t *testing.T, topo string, o *planner.Options) sums {
 		if c.Rank() == 5 {
 			result = all[tasks.Reduce]
 		}
-		if err := planner.ReduceNow(ctx, c, in, result, tasks.Sum, 5); err != nil {
+		if err := planner.Reduce(ctx, c, in, result, tasks.Sum, 5); err != nil {
 			return err
 		}
-		return planner.ReduceScatterNow(ctx, c, in, all[tasks.ReduceScatter][c.Rank()*n/8:][:n/8], tasks.Sum)
+		return planner.ReduceScatter(ctx, c, in, all[tasks.ReduceScatter][c.Rank()*n/8:][:n/8], tasks.Sum)
 	})
 	return all
 }
@@ -122,7 +122,7 @@ func TestDeterministicContradicted(t *testing.T) {
 		"shape=han":     "order=tree with shape=han needs groups that are whole subtrees",
 	} {
 		succeed(t, "a:3,b:2", &planner.Options{Deterministic: true, Plan: plan}, func(_ context.Context, c *planner.Comm) error {
-			err := second(planner.Allreduce(c, make([]float32, 10), make([]float32, 10), tasks.Sum))
+			err := second(planner.PrepareAllreduce(t.Context(), c, make([]float32, 10), make([]float32, 10), tasks.Sum))
 			if (!errors.Is(err, submodules.ErrUnsupported) && !errors.Is(err, tasks.ErrPlan)) || !strings.Contains(fmt.Sprint(err), want) {
 				t.Errorf("plan %s: %v, want %q", plan, err, want)
 			}
@@ -130,7 +130,7 @@ func TestDeterministicContradicted(t *testing.T) {
 		})
 	}
 	succeed(t, "2", &planner.Options{Deterministic: true, Plan: "w=2"}, func(_ context.Context, c *planner.Comm) error {
-		sum, err := planner.Allreduce(c, make([]float32, 10), make([]float32, 10), tasks.Sum)
+		sum, err := planner.PrepareAllreduce(t.Context(), c, make([]float32, 10), make([]float32, 10), tasks.Sum)
 		if err == nil && !strings.Contains(sum.Explain(), "forced by Options.Deterministic and Options.Plan: w=2,order=tree") {
 			t.Errorf("explained as\n%s", sum.Explain())
 		}

@@ -1,15 +1,19 @@
 // Package planner is the package programs import: communicators, collectives on slices,
 // and the plans behind them.
 //
-// A collective is compiled once and run any number of times:
+// A collective is one call:
 //
 //	err := planner.Run(ctx, "4x2", nil, func(ctx context.Context, comm *planner.Comm) error {
-//		sum, err := planner.Allreduce(comm, grads, grads, tasks.Sum) // in place
-//		if err != nil {
-//			return err
-//		}
-//		return sum.Run(ctx) // allocation-free from the second call on
+//		return planner.Allreduce(ctx, comm, grads, grads, tasks.Sum) // in place
 //	})
+//
+// Its program is compiled at the first call and kept for the next one of the same size. [PrepareAllreduce] and
+// the others compile one for fixed buffers, which also starts without waiting:
+//
+//	sum, err := planner.PrepareAllreduce(ctx, comm, grads, grads, tasks.Sum)
+//	err = sum.Run(ctx) // allocation-free from the second run on
+//
+// What may block takes a context. When it ends first, the communicator breaks on all ranks.
 //
 // All ranks of a communicator must call the same collectives in the same order;
 // else they get [ErrMismatch]. After a failure a communicator is broken:
@@ -33,7 +37,7 @@
 // A call passes these functions on its way from the slices to a run ready to start. Each is listed
 // once. The walk goes on in package executor: how a run goes to the wire and comes back.
 //
-//	planner/collective.go      Allreduce             says what is asked
+//	planner/collective.go      PrepareAllreduce      says what is asked
 //	planner/collective.go      prepare               makes a request of it, and bytes of the slices
 //	planner/collective.go      Comm.collective       decides, compiles and binds
 //	planner/decide.go          Comm.decideOrTry      looks the decision up, or has it made

@@ -3,6 +3,7 @@ package planner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -26,7 +27,7 @@ func summed(t *testing.T, comms []*planner.Comm) string {
 			for i := range send {
 				send[i] = int64(c.Rank() + i)
 			}
-			col, err := planner.Allreduce(c, send, recv, tasks.Sum)
+			col, err := planner.PrepareAllreduce(ctx, c, send, recv, tasks.Sum)
 			if err != nil {
 				return err
 			}
@@ -44,7 +45,7 @@ func summed(t *testing.T, comms []*planner.Comm) string {
 			}
 			texts[c.Rank()] = col.Explain()
 		}
-		return planner.AllreduceNow(ctx, c, make([]int64, 500), make([]int64, 500), tasks.Sum)
+		return planner.Allreduce(ctx, c, make([]int64, 500), make([]int64, 500), tasks.Sum)
 	})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -79,6 +80,22 @@ func TestEffort(t *testing.T) {
 	}
 	t.Setenv(planner.EffortVariable, "hard")
 	wantError(t, "effort hard", second(planner.Local("2x1", nil)), `TIERFLOW_EFFORT: "hard"; allowed are estimate and measure`)
+}
+
+// A trial ends with the context of what is prepared: a rank in a trial isn't stuck in it.
+func TestTrialEndsWithItsContext(t *testing.T) {
+	why := errors.New("no time for trials")
+	err := planner.Run(t.Context(), "2x2", &planner.Options{Effort: planner.EffortMeasure}, func(ctx context.Context, c *planner.Comm) error {
+		ctx, cancel := context.WithCancelCause(ctx)
+		cancel(why)
+		if _, err := planner.PrepareAllreduce(ctx, c, make([]int64, 500), make([]int64, 500), tasks.Sum); err == nil || !strings.Contains(err.Error(), why.Error()) {
+			return fmt.Errorf("rank %d: %w", c.Rank(), err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // What processes have tried serves later jobs of the same ranks, without another trial, unless

@@ -123,7 +123,7 @@ func (o *ElasticOptions) fill(ctx context.Context, c *Comm) error {
 		if time.Now().After(end) {
 			votes[1] = 1
 		}
-		if err := AllreduceNow(ctx, c, votes, votes, tasks.Max); err != nil {
+		if err := Allreduce(ctx, c, votes, votes, tasks.Max); err != nil {
 			return err
 		}
 		switch {

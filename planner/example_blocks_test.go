@@ -11,13 +11,13 @@ import (
 )
 
 // Rank i sends 10i+j to rank j.
-func ExampleAlltoall() {
+func ExamplePrepareAlltoall() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		out, in := make([]int, c.Size()), make([]int, c.Size())
 		for j := range out {
 			out[j] = 10*c.Rank() + j
 		}
-		swap, err := planner.Alltoall(c, out, in)
+		swap, err := planner.PrepareAlltoall(ctx, c, out, in)
 		if err != nil {
 			return err
 		}
@@ -32,13 +32,13 @@ func ExampleAlltoall() {
 	// Output: [2 12 22 32]
 }
 
-func ExampleAlltoallNow() {
+func ExampleAlltoall() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		letters := make([][3]byte, c.Size())
 		for j := range letters {
 			copy(letters[j][:], fmt.Sprintf("%d>%d", c.Rank(), j))
 		}
-		if err := planner.AlltoallNow(ctx, c, letters, letters); err != nil { // in place
+		if err := planner.Alltoall(ctx, c, letters, letters); err != nil { // in place
 			return err
 		}
 		if c.Rank() == 1 {
@@ -51,7 +51,7 @@ func ExampleAlltoallNow() {
 
 // Each rank sends rank j as many of its letters as j, and gets as many from each as its own
 // number.
-func ExampleAlltoallv() {
+func ExamplePrepareAlltoallv() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		var out []byte
 		outCounts, inCounts := make([]int, c.Size()), make([]int, c.Size())
@@ -60,7 +60,7 @@ func ExampleAlltoallv() {
 			outCounts[j], inCounts[j] = j, c.Rank()
 		}
 		in := make([]byte, c.Rank()*c.Size())
-		swap, err := planner.Alltoallv(ctx, c, out, outCounts, in, inCounts)
+		swap, err := planner.PrepareAlltoallv(ctx, c, out, outCounts, in, inCounts)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func ExampleAlltoallv() {
 }
 
 // Words go to the rank that counts those with their first letter; nobody knows how many come.
-func ExampleAlltoallBlocksNow() {
+func ExampleAlltoallBlocks() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		words := []string{"an elk", "a cat dived", "big bears dance", "all cows browse"}[c.Rank()]
 		out := make([][]byte, c.Size())
@@ -84,7 +84,7 @@ func ExampleAlltoallBlocksNow() {
 			to := int(word[0] - 'a')
 			out[to%4] = append(append(out[to%4], word...), ' ')
 		}
-		in, err := planner.AlltoallBlocksNow(ctx, c, out)
+		in, err := planner.AlltoallBlocks(ctx, c, out)
 		if err != nil {
 			return err
 		}
@@ -97,16 +97,16 @@ func ExampleAlltoallBlocksNow() {
 }
 
 // Ranks send what they have for others, and learn how much comes by an alltoall of counts.
-func ExampleAlltoallvNow() {
+func ExampleAlltoallv() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		out, outCounts := []int{c.Rank(), c.Rank()}, make([]int, c.Size())
 		outCounts[(c.Rank()+1)%c.Size()] = 2 // all of it is for the next rank
 		inCounts := make([]int, c.Size())
-		if err := planner.AlltoallNow(ctx, c, outCounts, inCounts); err != nil {
+		if err := planner.Alltoall(ctx, c, outCounts, inCounts); err != nil {
 			return err
 		}
 		in := make([]int, 2)
-		if err := planner.AlltoallvNow(ctx, c, out, outCounts, in, inCounts); err != nil {
+		if err := planner.Alltoallv(ctx, c, out, outCounts, in, inCounts); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {
@@ -119,7 +119,7 @@ func ExampleAlltoallvNow() {
 
 // Heat flows along a rod of which each rank has four cells. In each step a rank tells those
 // beside it its outer cells, and hears theirs.
-func ExampleNeighbors() {
+func ExamplePrepareNeighbors() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		cells, next := make([]float64, 6), make([]float64, 6) // with a halo at each end
 		var peers []int
@@ -132,7 +132,7 @@ func ExampleNeighbors() {
 		if c.Rank() < c.Size()-1 {
 			peers, send, recv = append(peers, c.Rank()+1), append(send, cells[4:5]), append(recv, cells[5:6])
 		}
-		halo, err := planner.Neighbors(ctx, c, peers, send, recv)
+		halo, err := planner.PrepareNeighbors(ctx, c, peers, send, recv)
 		if err != nil {
 			return err
 		}
@@ -154,12 +154,12 @@ func ExampleNeighbors() {
 }
 
 // A row of letters goes around a ring of ranks.
-func ExampleNeighborsNow() {
+func ExampleNeighbors() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		before, behind := (c.Rank()+c.Size()-1)%c.Size(), (c.Rank()+1)%c.Size()
 		letter, in := []byte{"abcd"[c.Rank()]}, make([]byte, 1)
 		peers := []int{before, behind}
-		if err := planner.NeighborsNow(ctx, c, peers, [][]byte{nil, letter}, [][]byte{in, nil}); err != nil {
+		if err := planner.Neighbors(ctx, c, peers, [][]byte{nil, letter}, [][]byte{in, nil}); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {
@@ -171,7 +171,7 @@ func ExampleNeighborsNow() {
 }
 
 // All ranks know that rank i has i elements for rank 0, and none for others.
-func ExampleAlltoallMatrix() {
+func ExamplePrepareAlltoallMatrix() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		counts, err := tasks.NewMatrix([][]int{{0, 0, 0, 0}, {1, 0, 0, 0}, {2, 0, 0, 0}, {3, 0, 0, 0}})
 		if err != nil {
@@ -181,7 +181,7 @@ func ExampleAlltoallMatrix() {
 		for i := range out {
 			out[i] = c.Rank()
 		}
-		collect, err := planner.AlltoallMatrix(c, out, in, counts)
+		collect, err := planner.PrepareAlltoallMatrix(ctx, c, out, in, counts)
 		if err != nil {
 			return err
 		}
@@ -197,12 +197,12 @@ func ExampleAlltoallMatrix() {
 }
 
 // Rank 0 keeps nothing of the sums, rank 2 most.
-func ExampleReduceScatterv() {
+func ExamplePrepareReduceScatterv() {
 	counts := []int{0, 1, 3, 1}
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		buf := []float64{1, 2, 3, 4, 5}
 		mine := buf[:counts[c.Rank()]] // in place: the rest of buf is lost
-		sum, err := planner.ReduceScatterv(c, buf, mine, counts, tasks.Sum)
+		sum, err := planner.PrepareReduceScatterv(ctx, c, buf, mine, counts, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -218,11 +218,11 @@ func ExampleReduceScatterv() {
 }
 
 // Each rank gives as many elements as its number says.
-func ExampleAllgatherv() {
+func ExamplePrepareAllgatherv() {
 	counts := []int{0, 1, 2, 3}
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine, all := []int{7, 8, 9}[:c.Rank()], make([]int, 0+1+2+3)
-		share, err := planner.Allgatherv(c, mine, all, counts)
+		share, err := planner.PrepareAllgatherv(ctx, c, mine, all, counts)
 		if err != nil {
 			return err
 		}
@@ -238,14 +238,14 @@ func ExampleAllgatherv() {
 }
 
 // Rank 1 collects as many elements of each rank as its number says.
-func ExampleGatherv() {
+func ExamplePrepareGatherv() {
 	counts := []int{0, 1, 2, 3}
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine, all := []int{7, 8, 9}[:c.Rank()], []int(nil)
 		if c.Rank() == 1 {
 			all = make([]int, 0+1+2+3)
 		}
-		collect, err := planner.Gatherv(c, mine, all, counts, 1)
+		collect, err := planner.PrepareGatherv(ctx, c, mine, all, counts, 1)
 		if err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func ExampleGatherv() {
 }
 
 // Rank 0 keeps nothing of what it has, rank 3 gets most.
-func ExampleScatterv() {
+func ExamplePrepareScatterv() {
 	counts := []int{0, 1, 2, 3}
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		var all []int
@@ -269,7 +269,7 @@ func ExampleScatterv() {
 			all = []int{1, 2, 3, 4, 5, 6}
 		}
 		mine := make([]int, counts[c.Rank()])
-		share, err := planner.Scatterv(c, all, mine, counts, 0)
+		share, err := planner.PrepareScatterv(ctx, c, all, mine, counts, 0)
 		if err != nil {
 			return err
 		}

@@ -8,14 +8,14 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-func ExampleBcast() {
+func ExamplePrepareBcast() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]string, 0) // strings can't be moved as bytes
-		if _, err := planner.Bcast(c, buf, 0); c.Rank() == 0 {
+		if _, err := planner.PrepareBcast(ctx, c, buf, 0); c.Rank() == 0 {
 			fmt.Println(err)
 		}
 		numbers := []int{c.Rank(), 100 * c.Rank()}
-		share, err := planner.Bcast(c, numbers, 3)
+		share, err := planner.PrepareBcast(ctx, c, numbers, 3)
 		if err != nil {
 			return err
 		}
@@ -32,14 +32,14 @@ func ExampleBcast() {
 	// [3 300]
 }
 
-func ExampleReduce() {
+func ExamplePrepareReduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		in := []int64{int64(c.Rank()), 1}
 		var out []int64 // only the root has a result
 		if c.Rank() == 2 {
 			out = make([]int64, 2)
 		}
-		sum, err := planner.Reduce(c, in, out, tasks.Sum, 2)
+		sum, err := planner.PrepareReduce(ctx, c, in, out, tasks.Sum, 2)
 		if err != nil {
 			return err
 		}
@@ -54,23 +54,23 @@ func ExampleReduce() {
 	// Output: [6 4]
 }
 
-func ExampleReduceNow() {
+func ExampleReduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		votes := []int{c.Rank() % 2}
 		if c.Rank() > 0 {
-			return planner.ReduceNow(ctx, c, votes, nil, tasks.Sum, 0)
+			return planner.Reduce(ctx, c, votes, nil, tasks.Sum, 0)
 		}
-		err := planner.ReduceNow(ctx, c, votes, votes, tasks.Sum, 0) // the root's in place
+		err := planner.Reduce(ctx, c, votes, votes, tasks.Sum, 0) // the root's in place
 		fmt.Println(votes)
 		return err
 	})
 	// Output: [2]
 }
 
-func ExampleAllreduce() {
+func ExamplePrepareAllreduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		in, out := []int64{int64(c.Rank()), 1}, make([]int64, 2)
-		largest, err := planner.Allreduce(c, in, out, tasks.Max)
+		largest, err := planner.PrepareAllreduce(ctx, c, in, out, tasks.Max)
 		if err != nil {
 			return err
 		}
@@ -86,10 +86,10 @@ func ExampleAllreduce() {
 }
 
 // Rank 2 gets what ranks 0, 1 and 2 have, combined.
-func ExampleScan() {
+func ExamplePrepareScan() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		in, out := []int{c.Rank(), 1}, make([]int, 2)
-		sums, err := planner.Scan(c, in, out, tasks.Sum)
+		sums, err := planner.PrepareScan(ctx, c, in, out, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -105,11 +105,11 @@ func ExampleScan() {
 }
 
 // Each rank has some elements, and learns where they begin among those of all ranks.
-func ExampleExscan() {
+func ExamplePrepareExscan() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		elements := []int{10 * (c.Rank() + 1)}
 		begin := []int{0} // on rank 0 it stays as it is
-		before, err := planner.Exscan(c, elements, begin, tasks.Sum)
+		before, err := planner.PrepareExscan(ctx, c, elements, begin, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -124,10 +124,10 @@ func ExampleExscan() {
 	// Output: 60 to 100
 }
 
-func ExampleScanNow() {
+func ExampleScan() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		n := []int{c.Rank() + 1}
-		if err := planner.ScanNow(ctx, c, n, n, tasks.Prod); err != nil { // in place
+		if err := planner.Scan(ctx, c, n, n, tasks.Prod); err != nil { // in place
 			return err
 		}
 		if c.Rank() == 3 {
@@ -138,10 +138,10 @@ func ExampleScanNow() {
 	// Output: 24
 }
 
-func ExampleAllgather() {
+func ExamplePrepareAllgather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine, all := []int{c.Rank(), 10 * c.Rank()}, make([]int, 2*c.Size())
-		share, err := planner.Allgather(c, mine, all)
+		share, err := planner.PrepareAllgather(ctx, c, mine, all)
 		if err != nil {
 			return err
 		}
@@ -156,12 +156,12 @@ func ExampleAllgather() {
 	// Output: [0 0 1 10 2 20 3 30]
 }
 
-func ExampleAllgatherNow() {
+func ExampleAllgather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		all := make([]int, c.Size())
 		mine := all[c.Rank():][:1] // in place
 		mine[0] = 100 + c.Rank()
-		err := planner.AllgatherNow(ctx, c, mine, all)
+		err := planner.Allgather(ctx, c, mine, all)
 		if c.Rank() == 1 {
 			fmt.Println(all)
 		}
@@ -170,14 +170,14 @@ func ExampleAllgatherNow() {
 	// Output: [100 101 102 103]
 }
 
-func ExampleGather() {
+func ExamplePrepareGather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		mine := []int{c.Rank() * c.Rank()}
 		var all []int // only the root has a result
 		if c.Rank() == 2 {
 			all = make([]int, c.Size())
 		}
-		squares, err := planner.Gather(c, mine, all, 2)
+		squares, err := planner.PrepareGather(ctx, c, mine, all, 2)
 		if err != nil {
 			return err
 		}
@@ -192,27 +192,27 @@ func ExampleGather() {
 	// Output: [0 1 4 9]
 }
 
-func ExampleGatherNow() {
+func ExampleGather() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() > 0 {
-			return planner.GatherNow(ctx, c, []int{c.Rank()}, nil, 0)
+			return planner.Gather(ctx, c, []int{c.Rank()}, nil, 0)
 		}
 		all := []int{7, 0, 0, 0}
-		err := planner.GatherNow(ctx, c, all[:1], all, 0) // the root's in place
+		err := planner.Gather(ctx, c, all[:1], all, 0) // the root's in place
 		fmt.Println(all)
 		return err
 	})
 	// Output: [7 1 2 3]
 }
 
-func ExampleScatter() {
+func ExamplePrepareScatter() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		var all []int // only the root has something to give
 		if c.Rank() == 1 {
 			all = []int{0, 10, 1, 11, 2, 12, 3, 13}
 		}
 		mine := make([]int, 2)
-		share, err := planner.Scatter(c, all, mine, 1)
+		share, err := planner.PrepareScatter(ctx, c, all, mine, 1)
 		if err != nil {
 			return err
 		}
@@ -227,11 +227,11 @@ func ExampleScatter() {
 	// Output: [3 13]
 }
 
-func ExampleReduceScatter() {
+func ExamplePrepareReduceScatter() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		votes := []int{1, c.Rank(), 10, 100 * c.Rank()} // an element for each rank
 		mine := make([]int, 1)
-		sum, err := planner.ReduceScatter(c, votes, mine, tasks.Sum)
+		sum, err := planner.PrepareReduceScatter(ctx, c, votes, mine, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -246,13 +246,13 @@ func ExampleReduceScatter() {
 	// Output: [600]
 }
 
-func ExampleBcastNow() {
+func ExampleBcast() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		word := []byte("____")
 		if c.Rank() == 0 {
 			copy(word, "same")
 		}
-		if err := planner.BcastNow(ctx, c, word, 0); err != nil {
+		if err := planner.Bcast(ctx, c, word, 0); err != nil {
 			return err
 		}
 		if c.Rank() == 3 {
@@ -263,10 +263,10 @@ func ExampleBcastNow() {
 	// Output: same
 }
 
-func ExampleAllreduceNow() {
+func ExampleAllreduce() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		at := []tasks.Loc[float64]{{Value: float64((c.Rank() + 2) % 4), Index: int64(c.Rank())}}
-		if err := planner.AllreduceNow(ctx, c, at, at, tasks.MinLoc); err != nil {
+		if err := planner.Allreduce(ctx, c, at, at, tasks.MinLoc); err != nil {
 			return err
 		}
 		if c.Rank() == 1 {

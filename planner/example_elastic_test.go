@@ -20,7 +20,7 @@ func ExampleComm_Shrink() {
 		}
 		for step := 1; step <= steps; {
 			copy(sum, grads) // an error may leave anything in sum
-			err := planner.AllreduceNow(ctx, comm, sum, sum, tasks.Average)
+			err := planner.Allreduce(ctx, comm, sum, sum, tasks.Average)
 			if all, _ := comm.Agree(ctx, err == nil); !all {
 				if comm, _, err = comm.Shrink(ctx); err != nil {
 					return err
@@ -53,7 +53,7 @@ func ExampleRetry() {
 		for step := 1; step <= steps; step++ {
 			grads[0] = float64(step)
 			if err := planner.Retry(ctx, &comm, func(comm *planner.Comm) error {
-				return planner.AllreduceNow(ctx, comm, grads, grads, tasks.Sum)
+				return planner.Allreduce(ctx, comm, grads, grads, tasks.Sum)
 			}); err != nil {
 				return err
 			}
@@ -83,7 +83,7 @@ func ExampleElastic() {
 				return err
 			}
 			sum := []float64{state[0]}
-			err := planner.AllreduceNow(ctx, comm, sum, sum, tasks.Average)
+			err := planner.Allreduce(ctx, comm, sum, sum, tasks.Average)
 			if all, failed := comm.Agree(ctx, err == nil); !all { // on all ranks that live
 				return cmp.Or(err, failed, planner.ErrRevoked)
 			}

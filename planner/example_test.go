@@ -15,7 +15,7 @@ import (
 func Example() {
 	err := planner.Run(context.Background(), "2x2", nil, func(ctx context.Context, comm *planner.Comm) error {
 		grads := []float32{1, 2, float32(comm.Rank())}
-		sum, err := planner.Allreduce(comm, grads, grads, tasks.Sum) // in place
+		sum, err := planner.PrepareAllreduce(ctx, comm, grads, grads, tasks.Sum) // in place
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func ExampleRun() {
 		if comm.Rank() == 5 {
 			return errors.New("out of luck")
 		}
-		return planner.BarrierNow(ctx, comm) // ends, because rank 5 does
+		return planner.Barrier(ctx, comm) // ends, because rank 5 does
 	})
 	fmt.Println(err)
 	// Output: out of luck
@@ -57,7 +57,7 @@ func ExampleLocal() {
 	for _, c := range comms {
 		go func() {
 			defer c.Close()
-			done <- planner.BarrierNow(context.Background(), c)
+			done <- planner.Barrier(context.Background(), c)
 		}()
 	}
 	fmt.Println(<-done, <-done)
@@ -86,9 +86,9 @@ func everywhere(f func(ctx context.Context, c *planner.Comm) error) {
 	}
 }
 
-func ExampleBarrier() {
+func ExamplePrepareBarrier() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
-		all, err := planner.Barrier(c)
+		all, err := planner.PrepareBarrier(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -105,12 +105,12 @@ func ExampleBarrier() {
 	// Output: barrier run 3 times
 }
 
-func ExampleBarrierNow() {
+func ExampleBarrier() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 1 {
 			fmt.Println("before")
 		}
-		if err := planner.BarrierNow(ctx, c); err != nil {
+		if err := planner.Barrier(ctx, c); err != nil {
 			return err
 		}
 		if c.Rank() == 2 {
@@ -127,7 +127,7 @@ func ExampleBarrierNow() {
 func ExampleCollective_Start() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		grads := []float64{1, 2, 3, 4}
-		mean, err := planner.Allreduce(c, grads, grads, tasks.Average)
+		mean, err := planner.PrepareAllreduce(ctx, c, grads, grads, tasks.Average)
 		if err != nil {
 			return err
 		}
@@ -136,7 +136,7 @@ func ExampleCollective_Start() {
 			return err
 		}
 		other := c.Rank() * c.Rank() // anything but grads may be touched
-		if err := pending.Wait(); err != nil {
+		if err := pending.Wait(ctx); err != nil {
 			return err
 		}
 		if c.Rank() == 3 {
@@ -153,14 +153,14 @@ func ExampleCollective_Explain() {
 		if c.Rank() != 0 {
 			return nil
 		}
-		sum, err := planner.Allreduce(c, make([]float32, 1<<20), make([]float32, 1<<20), tasks.Sum)
+		sum, err := planner.PrepareAllreduce(context.Background(), c, make([]float32, 1<<20), make([]float32, 1<<20), tasks.Sum)
 		if err != nil {
 			return err
 		}
 		what, why, _ := strings.Cut(sum.Explain(), "\n") // what it is for; plan, reasons, alternatives
 		fmt.Println(what, strings.Contains(why, "forced by Options.Plan"))
 		fmt.Println("plan:", sum.Plan())
-		share, err := planner.Bcast(c, make([]float32, 1<<20), 0)
+		share, err := planner.PrepareBcast(context.Background(), c, make([]float32, 1<<20), 0)
 		if err != nil {
 			return err
 		}
@@ -179,7 +179,7 @@ func ExampleCollective_Explain() {
 func ExampleOptions() {
 	o := &planner.Options{Plan: "shape=flat;allreduce:i=adapt/chain;bcast:i=adapt/binomial"}
 	err := planner.Run(context.Background(), "2x1", o, func(ctx context.Context, c *planner.Comm) error {
-		all, err := planner.Bcast(c, make([]byte, 100), 0)
+		all, err := planner.PrepareBcast(ctx, c, make([]byte, 100), 0)
 		if err == nil && c.Rank() == 0 {
 			fmt.Println(all.Plan())
 		}
@@ -203,7 +203,7 @@ func ExampleOptions_deterministic() {
 		err := planner.Run(context.Background(), topo, o, func(ctx context.Context, c *planner.Comm) error {
 			sum := numbers[c.Rank():][:1:1]
 			result := make([]float32, 1)
-			if err := planner.AllreduceNow(ctx, c, sum, result, tasks.Sum); err != nil {
+			if err := planner.Allreduce(ctx, c, sum, result, tasks.Sum); err != nil {
 				return err
 			}
 			if c.Rank() == 3 {
@@ -227,7 +227,7 @@ func ExamplePeerError() {
 		if c.Rank() == 2 {
 			return errors.New("the disk is full")
 		}
-		err := planner.BarrierNow(ctx, c)
+		err := planner.Barrier(ctx, c)
 		var peer *planner.PeerError
 		if errors.As(err, &peer) && c.Rank() == 0 {
 			fmt.Printf("rank %d: %v\n", peer.Rank, peer.Err)
@@ -249,7 +249,7 @@ func ExampleComm_Split() {
 		}
 		defer mine.Close()
 		sum := []int{c.Rank()}
-		if err := planner.AllreduceNow(ctx, mine, sum, sum, tasks.Sum); err != nil {
+		if err := planner.Allreduce(ctx, mine, sum, sum, tasks.Sum); err != nil {
 			return err
 		}
 		if c.Rank() == 3 {
@@ -263,7 +263,7 @@ func ExampleComm_Split() {
 func ExampleComm_Tune() {
 	err := planner.Run(context.Background(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		grads := make([]float32, 1000)
-		sum, err := planner.Allreduce(c, grads, grads, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, grads, grads, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -291,7 +291,7 @@ func ExampleAlloc() {
 		}
 		defer planner.Free(c, grads)
 		grads[c.Rank()%3] = 1
-		if err := planner.AllreduceNow(ctx, c, grads, grads, tasks.Sum); err != nil {
+		if err := planner.Allreduce(ctx, c, grads, grads, tasks.Sum); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {
@@ -314,7 +314,7 @@ func ExampleComm_Prepare() {
 			}
 			binary.NativeEndian.PutUint64(id, n)
 		}
-		number, err := comm.Prepare(tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Uint64}, nil, id)
+		number, err := comm.Prepare(ctx, tasks.Request{Coll: tasks.Bcast, Count: 1, Type: tasks.Uint64}, nil, id)
 		if err != nil {
 			return err
 		}
@@ -328,7 +328,7 @@ func ExampleComm_Prepare() {
 		if comm.Rank() == 0 {
 			fmt.Println("rank", ends.Rank(), "of", ends.Size())
 		}
-		return planner.BarrierNow(ctx, ends)
+		return planner.Barrier(ctx, ends)
 	})
 	fmt.Println(err)
 	// Output:

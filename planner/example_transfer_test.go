@@ -77,10 +77,10 @@ func ExampleStartSend() {
 		if err != nil {
 			return err
 		}
-		if _, err := out.Wait(); err != nil {
+		if _, err := out.Wait(ctx); err != nil {
 			return err
 		}
-		n, err := in.Wait()
+		n, err := in.Wait(ctx)
 		if c.Rank() == 0 {
 			fmt.Println(n, got)
 		}

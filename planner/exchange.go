@@ -57,7 +57,7 @@ const (
 // touched before it has ended.
 //
 // A block longer or shorter than expected is an error on the receiving rank. In
-// [Comm.ExchangeNow] all other blocks arrive then. A started exchange
+// [Comm.Exchange] all other blocks arrive then. A started exchange
 // breaks the communicator if the expected block was a long one.
 func (c *Comm) StartExchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*Exchange, error) {
 	x, err := c.exchange(ctx, coll, root, give, get)
@@ -78,8 +78,8 @@ func (c *Comm) StartExchange(ctx context.Context, coll tasks.Collective, root in
 	return x, nil
 }
 
-// ExchangeNow is [Comm.StartExchange] and Wait in one call.
-func (c *Comm) ExchangeNow(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) error {
+// Exchange is [Comm.StartExchange] and Wait in one call.
+func (c *Comm) Exchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) error {
 	x, err := c.exchange(ctx, coll, root, give, get)
 	if err != nil {
 		return err
@@ -281,10 +281,9 @@ func (x *Exchange) Done() bool {
 }
 
 // Wait blocks until it has ended on this rank. It must be called once for each start. The
-// exchange can't be used afterwards.
-func (x *Exchange) Wait() error {
-	ctx := context.Background()
-	err := x.pending.Wait()
+// exchange can't be used afterwards. If ctx is cancelled first, the communicator breaks on all ranks.
+func (x *Exchange) Wait(ctx context.Context) error {
+	err := x.pending.Wait(ctx)
 	if err == nil {
 		x.open(ctx, false)
 	}

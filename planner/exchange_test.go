@@ -68,7 +68,7 @@ func TestExchange(t *testing.T) {
 				}
 				give, get, want := exchanged(c, coll, root, func(from, to int) int { return exchangeLength(seed, round, from, to) })
 				if round%2 == 0 {
-					if err := c.ExchangeNow(ctx, coll, root, give, get); err != nil {
+					if err := c.Exchange(ctx, coll, root, give, get); err != nil {
 						return err
 					}
 					if err := check(fmt.Sprint(coll, " ", round), get, want); err != nil {
@@ -89,7 +89,7 @@ func TestExchange(t *testing.T) {
 					return err
 				}
 			}
-			if err := s.x.Wait(); err != nil {
+			if err := s.x.Wait(ctx); err != nil {
 				return err
 			}
 			if err := check(fmt.Sprint("started ", i), s.get, s.want); err != nil {
@@ -113,7 +113,7 @@ func TestExchangeOfOtherSizes(t *testing.T) {
 				}
 				return 100 * from
 			})
-			err := c.ExchangeNow(ctx, tasks.Gather, 1, give, get)
+			err := c.Exchange(ctx, tasks.Gather, 1, give, get)
 			want := fmt.Sprintf("rank 2 gives rank 1 %d bytes, which expects %d", test.gives, test.expects)
 			if c.Rank() == 1 && (err == nil || !strings.Contains(err.Error(), want)) || c.Rank() != 1 && err != nil {
 				return fmt.Errorf("error %v, want on rank 1 %q", err, want)
@@ -128,7 +128,7 @@ func TestExchangeOfOtherSizes(t *testing.T) {
 			{tasks.Alltoall, 4, 4, "root 4: ranks are 0 to 3"},
 			{tasks.Alltoall, 0, 3, "has 3 blocks to give; it must have one for each of 4 ranks"},
 		} {
-			err := c.ExchangeNow(ctx, test.coll, test.root, make([][]byte, test.len), make([][]byte, 4))
+			err := c.Exchange(ctx, test.coll, test.root, make([][]byte, test.len), make([][]byte, 4))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				return fmt.Errorf("error %v, want %q", err, test.want)
 			}

@@ -85,7 +85,7 @@ func (c *Comm) planGrowth(ctx context.Context, most int) (*growth, error) {
 	if c.Rank() == 0 {
 		slots = make([]int64, c.Size())
 	}
-	if err := GatherNow(ctx, c, []int64{int64(c.world.lobby().Slot())}, slots, 0); err != nil {
+	if err := Gather(ctx, c, []int64{int64(c.world.lobby().Slot())}, slots, 0); err != nil {
 		return nil, err
 	}
 	if c.Rank() == 0 {
@@ -93,7 +93,7 @@ func (c *Comm) planGrowth(ctx context.Context, most int) (*growth, error) {
 		g.seat(slots, waiting[:min(most, len(waiting))])
 	}
 	size := []int64{int64(len(g.places))}
-	if err := BcastNow(ctx, c, size, 0); err != nil {
+	if err := Bcast(ctx, c, size, 0); err != nil {
 		return nil, err
 	}
 	if int(size[0]) == c.Size() {
@@ -102,7 +102,7 @@ func (c *Comm) planGrowth(ctx context.Context, most int) (*growth, error) {
 	if c.Rank() != 0 {
 		g.places = make([]int64, size[0])
 	}
-	return g, BcastNow(ctx, c, g.places, 0)
+	return g, Bcast(ctx, c, g.places, 0)
 }
 
 // seat puts newcomers behind the ranks of their nodes. slots are the ranks' numbers at the launcher.
@@ -175,7 +175,7 @@ func (g *growth) tell(ctx context.Context, text string) (string, error) {
 	g.shared = true
 	shared := make([]byte, launcher.MaxText)
 	copy(shared, text)
-	err := BcastNow(ctx, g.c, shared, 0)
+	err := Bcast(ctx, g.c, shared, 0)
 	return string(bytes.TrimRight(shared, "\x00")), err
 }
 
@@ -212,7 +212,7 @@ func whileWhole(ctx context.Context, c *executor.Comm) (context.Context, context
 
 // moveTo closes c after a Grow to next.
 func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
-	sure := BarrierNow(ctx, next) == nil // then all know of the end of Grow
+	sure := Barrier(ctx, next) == nil // then all know of the end of Grow
 	c.succession.set(next, change)
 	if !c.refuseCalls() {
 		return

@@ -172,7 +172,7 @@ func growAll(t *testing.T, comms []*planner.Comm, most int, came ...chan *planne
 	slices.SortFunc(grown, func(a, b *planner.Comm) int { return a.Rank() - b.Rank() })
 	noErrors(t, each(grown, func(ctx context.Context, c *planner.Comm) error {
 		said := []int64{1 << c.Rank()}
-		if err := planner.AllreduceNow(ctx, c, said, said, tasks.Sum); err != nil || said[0] != 1<<len(grown)-1 {
+		if err := planner.Allreduce(ctx, c, said, said, tasks.Sum); err != nil || said[0] != 1<<len(grown)-1 {
 			return fmt.Errorf("sum %b of %d ranks, %w", said[0], len(grown), err)
 		}
 		return nil

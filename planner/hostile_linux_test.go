@@ -104,8 +104,8 @@ func TestHostileConnections(t *testing.T) {
 				data[i] = int64(i + c.Rank())
 			}
 			if err := errors.Join(
-				planner.AllreduceNow(ctx, c, more, more, tasks.Max),
-				planner.AllreduceNow(ctx, c, data, data, tasks.Sum),
+				planner.Allreduce(ctx, c, more, more, tasks.Max),
+				planner.Allreduce(ctx, c, data, data, tasks.Sum),
 			); err != nil {
 				return err
 			}

@@ -101,7 +101,7 @@ func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error
 		cfg.Share = func(context.Context, string) (string, error) { return p.Text, nil }
 		c, err := joinOnce(ctx, cfg, o)
 		if err == nil {
-			if err = BarrierNow(ctx, c); err == nil {
+			if err = Barrier(ctx, c); err == nil {
 				return c, nil
 			}
 			_ = c.close()

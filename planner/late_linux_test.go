@@ -111,7 +111,7 @@ func TestProcessesDeadlock(t *testing.T) {
 	const n = 4
 	comms := joinProcesses(t, n, 2, nil)
 	for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if err := planner.BarrierNow(ctx, c); err != nil {
+		if err := planner.Barrier(ctx, c); err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, 4*time.Second) // all have begun long before

@@ -81,17 +81,17 @@ func callRequest[T int32 | float32](ctx context.Context, c *planner.Comm, r task
 	send, all, root := make([]T, r.Count), make([]T, int(r.Count)*c.Size()), int(r.Root)
 	switch r.Coll {
 	case tasks.Bcast:
-		return planner.BcastNow(ctx, c, send, root)
+		return planner.Bcast(ctx, c, send, root)
 	case tasks.Reduce:
-		return planner.ReduceNow(ctx, c, send, all[:r.Count], r.Op, root)
+		return planner.Reduce(ctx, c, send, all[:r.Count], r.Op, root)
 	case tasks.Allreduce:
-		return planner.AllreduceNow(ctx, c, send, all[:r.Count], r.Op)
+		return planner.Allreduce(ctx, c, send, all[:r.Count], r.Op)
 	case tasks.Allgather:
-		return planner.AllgatherNow(ctx, c, send, all)
+		return planner.Allgather(ctx, c, send, all)
 	case tasks.Gather:
-		return planner.GatherNow(ctx, c, send, all, root)
+		return planner.Gather(ctx, c, send, all, root)
 	}
-	return planner.BarrierNow(ctx, c)
+	return planner.Barrier(ctx, c)
 }
 
 // play is one rank's program. It closes its communicator.
@@ -199,18 +199,18 @@ func TestMismatchOfLongAgo(t *testing.T) {
 			errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 				if c.Rank() == 0 {
 					<-ahead
-					err := planner.BcastNow(ctx, c, make([]int32, 2), 1)
+					err := planner.Bcast(ctx, c, make([]int32, 2), 1)
 					return errors.Join(err, c.Close())
 				}
 				err := callRequest[int32](ctx, c, first)
 				for i := 0; i < calls && err == nil; i++ {
-					err = planner.BcastNow(ctx, c, make([]int32, 1), 1)
+					err = planner.Bcast(ctx, c, make([]int32, 1), 1)
 				}
 				if leaves {
 					time.AfterFunc(100*time.Millisecond, func() { close(ahead) }) // Close waits for the other one
 				} else {
 					close(ahead)
-					err = errors.Join(err, planner.BarrierNow(ctx, c))
+					err = errors.Join(err, planner.Barrier(ctx, c))
 				}
 				return errors.Join(err, c.Close())
 			})

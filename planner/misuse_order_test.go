@@ -53,7 +53,7 @@ func TestStartTwice(t *testing.T) {
 	onBoth(t, func(t *testing.T, comms []*planner.Comm) {
 		tried := make(chan struct{})
 		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-			b, err := planner.Barrier(c)
+			b, err := planner.PrepareBarrier(ctx, c)
 			if err != nil {
 				return err
 			}
@@ -71,7 +71,7 @@ func TestStartTwice(t *testing.T) {
 				wantError(t, what, f(ctx), "start barrier: the run before has not ended: already started")
 			}
 			close(tried)
-			return errors.Join(p.Wait(), p.Wait())
+			return errors.Join(p.Wait(ctx), p.Wait(ctx))
 		}))
 		allSucceed(t, comms, sum)
 	})
@@ -133,7 +133,7 @@ func differ[S, R comparable](t *testing.T, comms []*planner.Comm, send []S, recv
 			return err
 		}
 		for range 2 {
-			wrong("StartRecv", second(p.Wait()))
+			wrong("StartRecv", second(p.Wait(ctx)))
 		}
 		if !slices.Equal(recv, before) {
 			t.Errorf("%s into %s: the buffer has changed", sent, received)

@@ -84,9 +84,9 @@ type call struct {
 }
 
 // runs makes a collective and runs it.
-func runs(f func(c *planner.Comm) (*planner.Collective, error)) func(context.Context, *planner.Comm) error {
+func runs(f func(ctx context.Context, c *planner.Comm) (*planner.Collective, error)) func(context.Context, *planner.Comm) error {
 	return func(ctx context.Context, c *planner.Comm) error {
-		col, err := f(c)
+		col, err := f(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -103,105 +103,107 @@ var (
 	evenCounts, _ = tasks.NewMatrix([][]int{ones, ones, ones, ones})
 
 	making = []call{
-		{"Bcast", runs(func(c *planner.Comm) (*planner.Collective, error) { return planner.Bcast(c, []int32{1}, 0) })},
-		{"Allreduce", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Allreduce(c, one, make([]int32, 1), tasks.Sum)
+		{"PrepareBcast", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareBcast(ctx, c, []int32{1}, 0)
 		})},
-		{"Reduce", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Reduce(c, one, make([]int32, 1), tasks.Sum, 0)
+		{"PrepareAllreduce", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareAllreduce(ctx, c, one, make([]int32, 1), tasks.Sum)
 		})},
-		{"Allgather", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Allgather(c, one, make([]int32, wrongRanks))
+		{"PrepareReduce", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareReduce(ctx, c, one, make([]int32, 1), tasks.Sum, 0)
 		})},
-		{"Gather", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Gather(c, one, make([]int32, wrongRanks), 0)
+		{"PrepareAllgather", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareAllgather(ctx, c, one, make([]int32, wrongRanks))
 		})},
-		{"Scatter", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Scatter(c, four, make([]int32, 1), 0)
+		{"PrepareGather", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareGather(ctx, c, one, make([]int32, wrongRanks), 0)
 		})},
-		{"ReduceScatter", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.ReduceScatter(c, four, make([]int32, 1), tasks.Sum)
+		{"PrepareScatter", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareScatter(ctx, c, four, make([]int32, 1), 0)
 		})},
-		{"Allgatherv", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Allgatherv(c, one, make([]int32, wrongRanks), ones)
+		{"PrepareReduceScatter", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareReduceScatter(ctx, c, four, make([]int32, 1), tasks.Sum)
 		})},
-		{"ReduceScatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.ReduceScatterv(c, four, make([]int32, 1), ones, tasks.Sum)
+		{"PrepareAllgatherv", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareAllgatherv(ctx, c, one, make([]int32, wrongRanks), ones)
 		})},
-		{"Gatherv", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Gatherv(c, one, make([]int32, wrongRanks), ones, 0)
+		{"PrepareReduceScatterv", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareReduceScatterv(ctx, c, four, make([]int32, 1), ones, tasks.Sum)
 		})},
-		{"Scatterv", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Scatterv(c, four, make([]int32, 1), ones, 0)
+		{"PrepareGatherv", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareGatherv(ctx, c, one, make([]int32, wrongRanks), ones, 0)
 		})},
-		{"Alltoall", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Alltoall(c, four, make([]int32, wrongRanks))
+		{"PrepareScatterv", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareScatterv(ctx, c, four, make([]int32, 1), ones, 0)
 		})},
-		{"AlltoallMatrix", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.AlltoallMatrix(c, four, make([]int32, wrongRanks), evenCounts)
+		{"PrepareAlltoall", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareAlltoall(ctx, c, four, make([]int32, wrongRanks))
 		})},
-		{"Scan", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Scan(c, one, make([]int32, 1), tasks.Sum)
+		{"PrepareAlltoallMatrix", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareAlltoallMatrix(ctx, c, four, make([]int32, wrongRanks), evenCounts)
 		})},
-		{"Exscan", runs(func(c *planner.Comm) (*planner.Collective, error) {
-			return planner.Exscan(c, one, make([]int32, 1), tasks.Sum)
+		{"PrepareScan", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareScan(ctx, c, one, make([]int32, 1), tasks.Sum)
 		})},
-		{"Barrier", runs(planner.Barrier)},
+		{"PrepareExscan", runs(func(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
+			return planner.PrepareExscan(ctx, c, one, make([]int32, 1), tasks.Sum)
+		})},
+		{"PrepareBarrier", runs(planner.PrepareBarrier)},
 	}
 	running = []call{
-		{"Alltoallv", func(ctx context.Context, c *planner.Comm) error {
-			col, err := planner.Alltoallv(ctx, c, four, ones, make([]int32, wrongRanks), ones)
+		{"PrepareAlltoallv", func(ctx context.Context, c *planner.Comm) error {
+			col, err := planner.PrepareAlltoallv(ctx, c, four, ones, make([]int32, wrongRanks), ones)
 			if err != nil {
 				return err
 			}
 			return col.Run(ctx)
 		}},
-		{"AlltoallvNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.AlltoallvNow(ctx, c, four, ones, make([]int32, wrongRanks), ones)
+		{"Alltoallv", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Alltoallv(ctx, c, four, ones, make([]int32, wrongRanks), ones)
 		}},
-		{"AlltoallNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.AlltoallNow(ctx, c, four, make([]int32, wrongRanks))
+		{"Alltoall", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Alltoall(ctx, c, four, make([]int32, wrongRanks))
 		}},
-		{"BcastNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.BcastNow(ctx, c, []int32{1}, 0)
+		{"Bcast", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Bcast(ctx, c, []int32{1}, 0)
 		}},
-		{"AllreduceNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.AllreduceNow(ctx, c, one, make([]int32, 1), tasks.Sum)
+		{"Allreduce", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Allreduce(ctx, c, one, make([]int32, 1), tasks.Sum)
 		}},
-		{"ReduceNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ReduceNow(ctx, c, one, make([]int32, 1), tasks.Sum, 0)
+		{"Reduce", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Reduce(ctx, c, one, make([]int32, 1), tasks.Sum, 0)
 		}},
-		{"AllgatherNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.AllgatherNow(ctx, c, one, make([]int32, wrongRanks))
+		{"Allgather", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Allgather(ctx, c, one, make([]int32, wrongRanks))
 		}},
-		{"GatherNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.GatherNow(ctx, c, one, make([]int32, wrongRanks), 0)
+		{"Gather", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Gather(ctx, c, one, make([]int32, wrongRanks), 0)
 		}},
-		{"ScatterNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ScatterNow(ctx, c, four, make([]int32, 1), 0)
+		{"Scatter", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Scatter(ctx, c, four, make([]int32, 1), 0)
 		}},
-		{"ReduceScatterNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ReduceScatterNow(ctx, c, four, make([]int32, 1), tasks.Sum)
+		{"ReduceScatter", func(ctx context.Context, c *planner.Comm) error {
+			return planner.ReduceScatter(ctx, c, four, make([]int32, 1), tasks.Sum)
 		}},
-		{"AllgathervNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.AllgathervNow(ctx, c, one, make([]int32, wrongRanks), ones)
+		{"Allgatherv", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Allgatherv(ctx, c, one, make([]int32, wrongRanks), ones)
 		}},
-		{"ReduceScattervNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ReduceScattervNow(ctx, c, four, make([]int32, 1), ones, tasks.Sum)
+		{"ReduceScatterv", func(ctx context.Context, c *planner.Comm) error {
+			return planner.ReduceScatterv(ctx, c, four, make([]int32, 1), ones, tasks.Sum)
 		}},
-		{"GathervNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.GathervNow(ctx, c, one, make([]int32, wrongRanks), ones, 0)
+		{"Gatherv", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Gatherv(ctx, c, one, make([]int32, wrongRanks), ones, 0)
 		}},
-		{"ScattervNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ScattervNow(ctx, c, four, make([]int32, 1), ones, 0)
+		{"Scatterv", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Scatterv(ctx, c, four, make([]int32, 1), ones, 0)
 		}},
-		{"ScanNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ScanNow(ctx, c, one, make([]int32, 1), tasks.Sum)
+		{"Scan", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Scan(ctx, c, one, make([]int32, 1), tasks.Sum)
 		}},
-		{"ExscanNow", func(ctx context.Context, c *planner.Comm) error {
-			return planner.ExscanNow(ctx, c, one, make([]int32, 1), tasks.Sum)
+		{"Exscan", func(ctx context.Context, c *planner.Comm) error {
+			return planner.Exscan(ctx, c, one, make([]int32, 1), tasks.Sum)
 		}},
-		{"BarrierNow", planner.BarrierNow},
+		{"Barrier", planner.Barrier},
 		{"Any", func(ctx context.Context, c *planner.Comm) error { return second(c.Any(ctx, true)) }},
 		{"Split", func(ctx context.Context, c *planner.Comm) error { return second(c.Split(ctx, 0, 0)) }},
 		{"Dup", func(ctx context.Context, c *planner.Comm) error { return second(c.Dup(ctx)) }},
@@ -284,26 +286,26 @@ func wrongValues() (uses []wrongUse) {
 		} {
 			uses = append(uses, wrongUse{
 				what + " collective: " + name, func(ctx context.Context, _ *planner.Comm) error { return f(ctx) },
-				[]string{"the collective is nil or zero", "Bcast, Allreduce"},
+				[]string{"the collective is nil or zero", "PrepareBcast, PrepareAllreduce"},
 			})
 		}
 	}
-	for what, f := range map[string]func() error{
+	for what, f := range map[string]func(context.Context) error{
 		"nil Pending": (*planner.Pending)(nil).Wait, "zero Pending": (&planner.Pending{}).Wait,
 	} {
 		uses = append(uses, wrongUse{
-			what, func(context.Context, *planner.Comm) error { return f() },
+			what, func(ctx context.Context, _ *planner.Comm) error { return f(ctx) },
 			[]string{"nothing was started", "what Start returns"},
 		})
 	}
 	for what, none := range map[string]*planner.Transfer{"nil": nil, "zero": {}} {
 		uses = append(uses, wrongUse{
-			what + " Transfer", func(context.Context, *planner.Comm) error { return second(none.Wait()) },
+			what + " Transfer", func(context.Context, *planner.Comm) error { return second(none.Wait(context.Background())) },
 			[]string{"nothing was started", "StartSend and StartRecv"},
 		})
 	}
 	return append(uses, wrongUse{"nil context: Start", func(_ context.Context, c *planner.Comm) error {
-		b, err := planner.Barrier(c)
+		b, err := planner.PrepareBarrier(context.Background(), c)
 		if err != nil {
 			return err
 		}
@@ -315,19 +317,25 @@ func wrongValues() (uses []wrongUse) {
 func wrongRanksGiven() (uses []wrongUse) {
 	for _, n := range []int{-1, wrongRanks, 1 << 32, 1<<32 + 1, -1 << 32, math.MinInt, math.MaxInt} {
 		for name, f := range map[string]func(ctx context.Context, c *planner.Comm) error{
-			"Bcast": func(_ context.Context, c *planner.Comm) error { return second(planner.Bcast(c, one, n)) },
-			"Reduce": func(_ context.Context, c *planner.Comm) error {
-				return second(planner.Reduce(c, one, one, tasks.Sum, n))
+			"PrepareBcast": func(_ context.Context, c *planner.Comm) error {
+				return second(planner.PrepareBcast(context.Background(), c, one, n))
 			},
-			"Gather":  func(_ context.Context, c *planner.Comm) error { return second(planner.Gather(c, one, four, n)) },
-			"Scatter": func(_ context.Context, c *planner.Comm) error { return second(planner.Scatter(c, four, one, n)) },
+			"PrepareReduce": func(_ context.Context, c *planner.Comm) error {
+				return second(planner.PrepareReduce(context.Background(), c, one, one, tasks.Sum, n))
+			},
+			"PrepareGather": func(_ context.Context, c *planner.Comm) error {
+				return second(planner.PrepareGather(context.Background(), c, one, four, n))
+			},
+			"PrepareScatter": func(_ context.Context, c *planner.Comm) error {
+				return second(planner.PrepareScatter(context.Background(), c, four, one, n))
+			},
 
-			"BcastNow": func(ctx context.Context, c *planner.Comm) error { return planner.BcastNow(ctx, c, one, n) },
-			"ReduceNow": func(ctx context.Context, c *planner.Comm) error {
-				return planner.ReduceNow(ctx, c, one, one, tasks.Sum, n)
+			"Bcast": func(ctx context.Context, c *planner.Comm) error { return planner.Bcast(ctx, c, one, n) },
+			"Reduce": func(ctx context.Context, c *planner.Comm) error {
+				return planner.Reduce(ctx, c, one, one, tasks.Sum, n)
 			},
-			"GatherNow":  func(ctx context.Context, c *planner.Comm) error { return planner.GatherNow(ctx, c, one, four, n) },
-			"ScatterNow": func(ctx context.Context, c *planner.Comm) error { return planner.ScatterNow(ctx, c, four, one, n) },
+			"Gather":  func(ctx context.Context, c *planner.Comm) error { return planner.Gather(ctx, c, one, four, n) },
+			"Scatter": func(ctx context.Context, c *planner.Comm) error { return planner.Scatter(ctx, c, four, one, n) },
 		} {
 			uses = append(uses, wrongUse{fmt.Sprintf("root %d of %s", n, name), f, []string{fmt.Sprintf("root %d: ranks are 0 to 3", n)}})
 		}
@@ -372,26 +380,42 @@ func wrongData() []wrongUse {
 		return func(_ context.Context, c comm) error { return f(c) }
 	}
 	counted := func(counts ...int) func(context.Context, comm) error {
-		return local(func(c comm) error { return second(planner.Allgatherv(c, buf[:1], buf[:1], counts)) })
+		return local(func(c comm) error {
+			return second(planner.PrepareAllgatherv(context.Background(), c, buf[:1], buf[:1], counts))
+		})
 	}
 	const whole = 1 << 61 // elements of 8 bytes in 2^64
 	return []wrongUse{
-		{"pointers", local(func(c comm) error { return second(planner.Bcast(c, []*int{nil}, 0)) }), []string{"bcast: type *int can't be an element: it is no use to another rank; allowed are types without pointers"}},
-		{"strings", local(func(c comm) error { return second(planner.Allgather(c, []string{""}, make([]string, 4))) }), []string{"type string"}},
-		{"bools", local(func(c comm) error { return second(planner.Allreduce(c, []bool{true}, []bool{true}, tasks.Max)) }), []string{"type bool"}},
-		{"interfaces", local(func(c comm) error { return second(planner.Bcast(c, []any{1}, 0)) }), []string{"type interface {}"}},
-		{"structs with pointers", local(func(c comm) error { return second(planner.Bcast(c, []withPointer{{}}, 0)) }), []string{"withPointer"}},
+		{"pointers", local(func(c comm) error { return second(planner.PrepareBcast(context.Background(), c, []*int{nil}, 0)) }), []string{"bcast: type *int can't be an element: it is no use to another rank; allowed are types without pointers"}},
+		{"strings", local(func(c comm) error {
+			return second(planner.PrepareAllgather(context.Background(), c, []string{""}, make([]string, 4)))
+		}), []string{"type string"}},
+		{"bools", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, []bool{true}, []bool{true}, tasks.Max))
+		}), []string{"type bool"}},
+		{"interfaces", local(func(c comm) error { return second(planner.PrepareBcast(context.Background(), c, []any{1}, 0)) }), []string{"type interface {}"}},
+		{"structs with pointers", local(func(c comm) error { return second(planner.PrepareBcast(context.Background(), c, []withPointer{{}}, 0)) }), []string{"withPointer"}},
 		{"memory of pointers", local(func(c comm) error { return second(planner.Alloc[*int](c, 1)) }), []string{"alloc: type *int"}},
 		{"a message of strings", func(ctx context.Context, c comm) error { return planner.Send(ctx, c, 1, 0, []string{"x"}) }, []string{"send to rank 1: type string"}},
 		{"less than no memory", local(func(c comm) error { return second(planner.Alloc[int16](c, -1)) }), []string{"alloc: -1 elements of 2 bytes; allowed are 0 to "}},
 
-		{"lengths", local(func(c comm) error { return second(planner.Allreduce(c, buf[:2], buf[2:5], tasks.Sum)) }), []string{"2 elements to send, 3 to receive; they must be equal"}},
-		{"nothing to receive into", local(func(c comm) error { return second(planner.Allreduce(c, buf[:2], nil, tasks.Sum)) }), []string{"2 elements to send, 0 to receive; they must be equal"}},
-		{"blocks", local(func(c comm) error { return second(planner.Allgather(c, buf[:2], buf[2:9])) }), []string{"2 elements to send, 7 to receive; it must be 8"}},
-		{"blocks to take", local(func(c comm) error { return second(planner.ReduceScatter(c, buf[:7], buf[7:9], tasks.Sum)) }), []string{"7 elements to send, 2 to receive; it must be 8 to send"}},
-		{"overlap", local(func(c comm) error { return second(planner.Allreduce(c, buf[:4], buf[1:5], tasks.Sum)) }), []string{"overlap in part; they must be the same or apart"}},
+		{"lengths", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, buf[:2], buf[2:5], tasks.Sum))
+		}), []string{"2 elements to send, 3 to receive; they must be equal"}},
+		{"nothing to receive into", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, buf[:2], nil, tasks.Sum))
+		}), []string{"2 elements to send, 0 to receive; they must be equal"}},
+		{"blocks", local(func(c comm) error {
+			return second(planner.PrepareAllgather(context.Background(), c, buf[:2], buf[2:9]))
+		}), []string{"2 elements to send, 7 to receive; it must be 8"}},
+		{"blocks to take", local(func(c comm) error {
+			return second(planner.PrepareReduceScatter(context.Background(), c, buf[:7], buf[7:9], tasks.Sum))
+		}), []string{"7 elements to send, 2 to receive; it must be 8 to send"}},
+		{"overlap", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, buf[:4], buf[1:5], tasks.Sum))
+		}), []string{"overlap in part; they must be the same or apart"}},
 		{"overlap one-shot", func(ctx context.Context, c comm) error {
-			return planner.AllreduceNow(ctx, c, buf[:4], buf[1:5], tasks.Sum)
+			return planner.Allreduce(ctx, c, buf[:4], buf[1:5], tasks.Sum)
 		}, []string{"overlap in part"}},
 
 		{"negative count", counted(1, -1, 1, 1), []string{"count -1 of rank 1: counts are not negative"}},
@@ -401,24 +425,30 @@ func wrongData() []wrongUse {
 		{"counts that add up to more than there is", counted(math.MaxInt, 1, 0, 0), []string{"count 1 of rank 1", "add up to less than 2^63"}},
 		{"counts whose bytes wrap", counted(1<<60, 1, 1<<60, 0), []string{fmt.Sprintf("counts %d+1+%d+0: %d elements of 8 bytes; allowed are %d", 1<<60, 1<<60, whole+1, math.MaxInt64/8)}},
 		{"counts whose bytes wrap to nothing", func(ctx context.Context, c comm) error {
-			return planner.ReduceScattervNow(ctx, c, buf[:1], buf[1:2], []int{1 << 60, 1 << 60, 1, 0}, tasks.Sum)
+			return planner.ReduceScatterv(ctx, c, buf[:1], buf[1:2], []int{1 << 60, 1 << 60, 1, 0}, tasks.Sum)
 		}, []string{"elements of 8 bytes; allowed are"}},
 
-		{"zero operation", local(func(c comm) error { return second(planner.Allreduce(c, one, one, tasks.Op{})) }), []string{"operation Op(0) is not a reduction; allowed are"}},
+		{"zero operation", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, one, one, tasks.Op{}))
+		}), []string{"operation Op(0) is not a reduction; allowed are"}},
 		{"operation without a function", func(ctx context.Context, c comm) error {
-			return planner.AllreduceNow(ctx, c, one, one, tasks.UserOp[int32]("none", true, nil))
+			return planner.Allreduce(ctx, c, one, one, tasks.UserOp[int32]("none", true, nil))
 		}, []string{"operation none: its function is nil"}},
 		{"operation with an identity, without a function", local(func(c comm) error {
-			return second(planner.Allreduce(c, one, one, tasks.UserOpWithIdentity[int32]("none", true, 0, nil)))
+			return second(planner.PrepareAllreduce(context.Background(), c, one, one, tasks.UserOpWithIdentity[int32]("none", true, 0, nil)))
 		}), []string{"operation none: its function is nil"}},
 		{"identity that is none", local(func(c comm) error {
-			return second(planner.Allreduce(c, one, one, tasks.UserOpWithIdentity("plus", true, 1, func(a, b int32) int32 { return a + b })))
+			return second(planner.PrepareAllreduce(context.Background(), c, one, one, tasks.UserOpWithIdentity("plus", true, 1, func(a, b int32) int32 { return a + b })))
 		}), []string{"operation plus: 1 is no identity"}},
 		{"operation on other elements", local(func(c comm) error {
-			return second(planner.Allreduce(c, one, one, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a })))
+			return second(planner.PrepareAllreduce(context.Background(), c, one, one, tasks.UserOp("wide", true, func(a, _ int64) int64 { return a })))
 		}), []string{"operation wide combines i64, the buffer holds i32"}},
-		{"bits of floats", local(func(c comm) error { return second(planner.Allreduce(c, floats, floats, tasks.Band)) }), []string{"band is not defined on f64"}},
-		{"places without an index", local(func(c comm) error { return second(planner.Allreduce(c, floats, floats, tasks.MinLoc)) }), []string{"minloc is not defined on f64"}},
+		{"bits of floats", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, floats, floats, tasks.Band))
+		}), []string{"band is not defined on f64"}},
+		{"places without an index", local(func(c comm) error {
+			return second(planner.PrepareAllreduce(context.Background(), c, floats, floats, tasks.MinLoc))
+		}), []string{"minloc is not defined on f64"}},
 
 		{"color below NoColor", func(ctx context.Context, c comm) error { return second(c.Split(ctx, planner.NoColor-1, 0)) }, []string{"color -2 is neither NoColor nor from 0 on"}},
 		{"the smallest color", func(ctx context.Context, c comm) error { return second(c.Split(ctx, math.MinInt, 0)) }, []string{"color -9223372036854775808 is neither"}},
@@ -440,18 +470,18 @@ func TestOperationBesideCreation(t *testing.T) {
 		op := tasks.UserOp("uses", true, func(a, b int32) int32 {
 			close(inside) // one rank combines
 			clocktest.Pause(ctx, 50*time.Millisecond)
-			_ = planner.BarrierNow(ctx, c)
+			_ = planner.Barrier(ctx, c)
 			return a + b
 		})
 		other.Go(func() {
 			select {
 			case <-inside:
-				_ = planner.BcastNow(ctx, c, []int32{1}, 0) // after the operation, on what is broken
+				_ = planner.Bcast(ctx, c, []int32{1}, 0) // after the operation, on what is broken
 			case <-ctx.Done():
 			}
 		})
 		x := []int32{1}
-		if err := planner.ReduceNow(ctx, c, x, x, op, 0); c.Rank() == 0 && !strings.Contains(fmt.Sprint(err), "must not use a communicator") {
+		if err := planner.Reduce(ctx, c, x, x, op, 0); c.Rank() == 0 && !strings.Contains(fmt.Sprint(err), "must not use a communicator") {
 			return fmt.Errorf("error %w", err)
 		}
 		return nil

@@ -58,7 +58,7 @@ func TestNamedMisuse(t *testing.T) {
 func TestWaitContext(t *testing.T) {
 	why, givenUp := errors.New("enough waited"), make(chan struct{})
 	err := planner.Run(t.Context(), "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
-		slow, err := planner.Bcast(c, make([]int32, 4), 1)
+		slow, err := planner.PrepareBcast(ctx, c, make([]int32, 4), 1)
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func TestWaitContext(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancelCause(ctx)
 		cancel(why)
-		if err := pending.WaitContext(ctx); !errors.Is(err, why) {
+		if err := pending.Wait(ctx); !errors.Is(err, why) {
 			return fmt.Errorf("rank 0: %v", err)
 		}
 		return nil

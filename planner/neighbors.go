@@ -10,27 +10,41 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Neighbors prepares giving send[i] to rank peers[i] and getting recv[i] from it,
-// for all i: the halos of a grid, or the edges of a graph. Each rank has a list of its own,
-// in any order; it may be empty. A rank may be its own peer, and none is there twice. Blocks
-// have any lengths, and may be empty. Those to receive must not overlap with each other, nor
-// with those to send.
+// Neighbors gives send[i] to rank peers[i] and gets recv[i] from it, for all i: the halos of a grid, or the
+// edges of a graph. Each rank has a list of its own, in any order; it may be empty. A rank may be its own
+// peer, and none is there twice. Blocks have any lengths, and may be empty. Those to receive must not
+// overlap with each other, nor with those to send.
 //
-// All ranks must make it at the same time: they tell each other their lists. Where one rank
-// names another, the other must name it, and expect as many elements as it is given. Otherwise
-// making it is an error on all ranks, naming the two. A wrong list of one rank is an error on
-// all, too. Each rank keeps the lists of all, 32 bytes for each entry.
+// The ranks tell each other their lists, on each call. Where one rank names another, the other must name
+// it, and expect as many elements as it is given. Otherwise it is an error on all ranks, naming the two. A
+// wrong list of one rank is an error on all, too. Each rank keeps the lists of all, 32 bytes for each entry.
+// The compiled program is kept for the next call with the same lists on all ranks.
+func Neighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) error {
+	h, r, err := neighborRequest(ctx, c, peers, send, recv)
+	if err != nil {
+		return err
+	}
+	h.send.gather()
+	if err := c.runNow(ctx, r, asBytes(h.send.all), asBytes(h.recv.all)); err != nil {
+		return err
+	}
+	h.recv.spread()
+	return nil
+}
+
+// PrepareNeighbors compiles [Neighbors] for many runs. All ranks must make it at the same time: they tell
+// each other their lists once.
 //
 // Blocks side by side in one array, in the order of peers' ranks, are used in their
 // place; others are copied, to send before a run and to receive after it. A run allocates
 // nothing. It has the steps of MPI_Neighbor_alltoallv_init (MPI 4.0, 8.8), with one edge for
 // each pair of ranks.
-func Neighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (*Collective, error) {
+func PrepareNeighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) (*Collective, error) {
 	h, r, err := neighborRequest(ctx, c, peers, send, recv)
 	if err != nil {
 		return nil, err
 	}
-	col, err := c.collective(r, asBytes(h.send.all), asBytes(h.recv.all))
+	col, err := c.collective(ctx, r, asBytes(h.send.all), asBytes(h.recv.all))
 	if err != nil {
 		return nil, err
 	}
@@ -43,21 +57,6 @@ func Neighbors[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]
 		}
 	}
 	return col, nil
-}
-
-// NeighborsNow is [Neighbors] and a run in one call. The compiled program is kept for the next
-// call with the same lists on all ranks. The lists are exchanged each time.
-func NeighborsNow[T any](ctx context.Context, c *Comm, peers []int, send, recv [][]T) error {
-	h, r, err := neighborRequest(ctx, c, peers, send, recv)
-	if err != nil {
-		return err
-	}
-	h.send.gather()
-	if err := c.runNow(ctx, r, asBytes(h.send.all), asBytes(h.recv.all)); err != nil {
-		return err
-	}
-	h.recv.spread()
-	return nil
 }
 
 // halos are a rank's blocks to its neighbours and from them.

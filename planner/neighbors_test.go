@@ -67,9 +67,9 @@ func meetNeighbors(ctx context.Context, c *planner.Comm, counts [][]int, seed ui
 	draw := rand.New(rand.NewPCG(seed, uint64(me)))
 	draw.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
 	send, recv := blocksFor(counts[me], peers, together), blocksFor(gets, peers, together)
-	run := func() error { return planner.NeighborsNow(ctx, c, peers, send, recv) }
+	run := func() error { return planner.Neighbors(ctx, c, peers, send, recv) }
 	if !now {
-		col, err := planner.Neighbors(ctx, c, peers, send, recv)
+		col, err := planner.PrepareNeighbors(ctx, c, peers, send, recv)
 		if err != nil {
 			return err
 		}
@@ -163,10 +163,10 @@ func TestNeighborsDisagree(t *testing.T) {
 				case 1:
 					peers, send, recv = []int{0}, one(2), one(2)
 				}
-				if _, err := planner.Neighbors(ctx, c, peers, send, recv); err == nil || !strings.Contains(err.Error(), want) {
+				if _, err := planner.PrepareNeighbors(ctx, c, peers, send, recv); err == nil || !strings.Contains(err.Error(), want) {
 					return fmt.Errorf("rank %d: got error %v, want one with %q", c.Rank(), err, want)
 				}
-				return planner.BarrierNow(ctx, c)
+				return planner.Barrier(ctx, c)
 			})
 		})
 	}
@@ -176,7 +176,7 @@ func TestNeighborsDisagree(t *testing.T) {
 func TestNeighborsStartedTwice(t *testing.T) {
 	onBothKinds(t, 2, 1, nil, func(ctx context.Context, c *planner.Comm) error {
 		send, recv := [][]int{make([]int, 1), {c.Rank()}}, [][]int{make([]int, 1), {-1}}
-		col, err := planner.Neighbors(ctx, c, []int{c.Rank(), 1 - c.Rank()}, send, recv)
+		col, err := planner.PrepareNeighbors(ctx, c, []int{c.Rank(), 1 - c.Rank()}, send, recv)
 		if err != nil {
 			return err
 		}
@@ -187,7 +187,7 @@ func TestNeighborsStartedTwice(t *testing.T) {
 		if _, err := col.Start(ctx); err == nil {
 			return fmt.Errorf("rank %d: a second start of an open run is no error", c.Rank())
 		}
-		if err := p.Wait(); err != nil {
+		if err := p.Wait(ctx); err != nil {
 			return err
 		}
 		if recv[1][0] != 1-c.Rank() {
@@ -208,7 +208,7 @@ func TestNeighborsAllocateNothing(t *testing.T) {
 			counts[1-c.Rank()] = 100
 			counts[c.Rank()] = 3
 			peers := []int{0, 1}
-			col, err := planner.Neighbors(ctx, c, peers, blocksFor(counts, peers, together), blocksFor(counts, peers, together))
+			col, err := planner.PrepareNeighbors(ctx, c, peers, blocksFor(counts, peers, together), blocksFor(counts, peers, together))
 			if err != nil {
 				return err
 			}

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -20,8 +21,8 @@ var (
 // it in the order of creating collectives there. Urgency and operation stay.
 //
 // It is an error if the root is gone, and for collectives with blocks that differ.
-func (c *Collective) On(next *Comm) (*Collective, error) {
-	if c == nil || c.run == nil {
+func (c *Collective) On(ctx context.Context, next *Comm) (*Collective, error) {
+	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("make anew")
 	}
 	if err := next.checkMade(); err != nil {
@@ -42,7 +43,7 @@ func (c *Collective) On(next *Comm) (*Collective, error) {
 		}
 		r.Root = levels.Rank(at)
 	}
-	made, err := next.collective(r, c.send, c.recv)
+	made, err := next.collective(ctx, r, c.send, c.recv)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) e
 	if err := c.checkCall(ctx); err != nil {
 		return fmt.Errorf("%v: %w", r, err)
 	}
-	x, err := c.store.borrow(use{userCall, r}, func() (program, error) { return c.oneShot(r) })
+	x, err := c.store.borrow(use{userCall, r}, func() (program, error) { return c.oneShot(ctx, r) })
 	if err != nil {
 		return err
 	}
@@ -21,8 +21,8 @@ func (c *Comm) runNow(ctx context.Context, r tasks.Request, send, recv []byte) e
 
 // oneShot makes the collective of one-shot calls: without buffers, and with shared memory only
 // during a call, since many are kept.
-func (c *Comm) oneShot(r tasks.Request) (*Collective, error) {
-	d, err := c.decideOrTry(r)
+func (c *Comm) oneShot(ctx context.Context, r tasks.Request) (*Collective, error) {
+	d, err := c.decideOrTry(ctx, r)
 	if err != nil {
 		return nil, err
 	}

@@ -110,7 +110,7 @@ type Options struct {
 	// in-place call copies its input before it. A failed call returns once the ranks that go on
 	// have agreed. Their programs need not call anything for it. After the end of its context a
 	// call returns 2 s later at most, and then this rank is none of them. Sends and receives, and
-	// [Comm.ExchangeNow], are not uniform. In a job of processes rank 0's setting counts, for all
+	// [Comm.Exchange], are not uniform. In a job of processes rank 0's setting counts, for all
 	// ranks. It holds for communicators made from this one too.
 	Uniform bool
 	// StallAfter is how long a collective waits before it reports to Log.

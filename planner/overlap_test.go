@@ -40,7 +40,7 @@ func TestOverlapsAreRefused(t *testing.T) {
 		comms := join(&planner.Options{Log: slog.New(slog.NewTextHandler(waits, nil)), StallAfter: time.Millisecond})
 		allSucceed(t, comms, func(ctx context.Context, c *planner.Comm) error {
 			x := []int64{int64(c.Rank()) + 1}
-			kept, err := planner.Allreduce(c, x, x, tasks.Sum)
+			kept, err := planner.PrepareAllreduce(ctx, c, x, x, tasks.Sum)
 			if err != nil {
 				return err
 			}
@@ -49,24 +49,24 @@ func TestOverlapsAreRefused(t *testing.T) {
 				return err
 			}
 			blocks := func() error {
-				_, err := planner.Alltoallv(ctx, c, make([]int64, 2), []int{1, 1}, make([]int64, 2), []int{1, 1})
+				_, err := planner.PrepareAlltoallv(ctx, c, make([]int64, 2), []int{1, 1}, make([]int64, 2), []int{1, 1})
 				return err
 			}
 			if c.Rank() == 1 {
 				<-refused
-				return errors.Join(sum(ctx, other), planner.BarrierNow(ctx, c), blocks(), sum(ctx, c), other.Close())
+				return errors.Join(sum(ctx, other), planner.Barrier(ctx, c), blocks(), sum(ctx, c), other.Close())
 			}
 			var first error
 			var others sync.WaitGroup
-			others.Go(func() { first = planner.BarrierNow(ctx, c) })
+			others.Go(func() { first = planner.Barrier(ctx, c) })
 			<-waits // and rank 1 isn't coming yet
 			_, errSplit := c.Split(ctx, 0, 0)
 			_, errDup := c.Dup(ctx)
 			_, errValue := planner.AllreduceValue(ctx, c, 1.5, tasks.Sum)
 			raw := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int64, Op: tasks.Min}
 			for what, err := range map[string]error{
-				"run": kept.Run(ctx), "now": planner.AllreduceNow(ctx, c, x, x, tasks.Max), "split": errSplit, "dup": errDup, "value": errValue,
-				"counts of an alltoallv": blocks(), "PrepareNow": c.PrepareNow(ctx, raw, make([]byte, 8), make([]byte, 8)),
+				"run": kept.Run(ctx), "now": planner.Allreduce(ctx, c, x, x, tasks.Max), "split": errSplit, "dup": errDup, "value": errValue,
+				"counts of an alltoallv": blocks(), "RunRequest": c.RunRequest(ctx, raw, make([]byte, 8), make([]byte, 8)),
 			} {
 				if !errors.Is(err, planner.ErrBusy) || !strings.Contains(err.Error(), "barrier") || !strings.Contains(err.Error(), "overlap_test.go:") {
 					t.Errorf("%s: %s beside a barrier: %v; want ErrBusy, with the barrier and its place", name, what, err)

@@ -36,7 +36,7 @@ func TestTracedCallsAllocateNothing(t *testing.T) {
 func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) error {
 	return func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]int32, n)
-		col, err := planner.Allreduce(c, buf, buf, tasks.Max)
+		col, err := planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Max)
 		if err != nil {
 			return err
 		}
@@ -51,7 +51,7 @@ func allocatesNothing(n, runs int) func(ctx context.Context, c *planner.Comm) er
 					err = col.Run(ctx)
 				}
 			}
-			if err = errors.Join(err, planner.BarrierNow(ctx, c)); c.Rank() == 0 {
+			if err = errors.Join(err, planner.Barrier(ctx, c)); c.Rank() == 0 {
 				allocated += allocatedBy("executor.(*Run).")
 			}
 			return allocated, err

@@ -33,7 +33,7 @@ func TestProcessesCloseOrders(t *testing.T) {
 		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 			big := make([]int64, 100_000)
 			for range 3 {
-				if err := planner.BcastNow(ctx, c, big, 2); err != nil {
+				if err := planner.Bcast(ctx, c, big, 2); err != nil {
 					return err
 				}
 			}
@@ -64,7 +64,7 @@ func TestProcessesUseAfterClose(t *testing.T) {
 	cols := make([]*planner.Collective, 4)
 	allSucceed(t, comms, func(ctx context.Context, c *planner.Comm) (err error) {
 		buf := make([]int64, 100_000)
-		if cols[c.Rank()], err = planner.Allreduce(c, buf, buf, tasks.Sum); err != nil {
+		if cols[c.Rank()], err = planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Sum); err != nil {
 			return err
 		}
 		return cols[c.Rank()].Run(ctx)
@@ -101,7 +101,7 @@ func TestProcessesCloseDuringCall(t *testing.T) {
 				<-ended
 				return c.Close()
 			}
-			col, err := planner.Allreduce(c, buf, buf, tasks.Sum)
+			col, err := planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Sum)
 			if err != nil {
 				return err
 			}
@@ -115,12 +115,12 @@ func TestProcessesCloseDuringCall(t *testing.T) {
 				if err := c.Close(); !errors.Is(err, planner.ErrClosed) {
 					return fmt.Errorf("close during a call: %v", err)
 				}
-				if err := p.Wait(); !errors.Is(err, planner.ErrClosed) {
+				if err := p.Wait(ctx); !errors.Is(err, planner.ErrClosed) {
 					return fmt.Errorf("the call on the rank that closes: %v", err)
 				}
 				return nil
 			}
-			err = blames(p.Wait(), 0)
+			err = blames(p.Wait(ctx), 0)
 			if c.Rank() == 2 {
 				close(ended)
 			}
@@ -133,7 +133,7 @@ func TestProcessesCloseDuringCall(t *testing.T) {
 func TestCloseTimeout(t *testing.T) {
 	for _, perNode := range []int{1, 2} {
 		comms := joinProcesses(t, 2, perNode, &planner.Options{CloseTimeout: 200 * time.Millisecond})
-		for r, err := range each(comms, planner.BarrierNow) {
+		for r, err := range each(comms, planner.Barrier) {
 			if err != nil {
 				t.Fatalf("rank %d: %v", r, err)
 			}
@@ -155,7 +155,7 @@ func TestCloseNamesTheLate(t *testing.T) {
 	for _, perNode := range []int{1, 2} {
 		said := &lockedBuffer{}
 		comms := joinProcesses(t, 2, perNode, &planner.Options{StallAfter: 200 * time.Millisecond, Log: slog.New(slog.NewTextHandler(said, nil))})
-		for r, err := range each(comms, planner.BarrierNow) {
+		for r, err := range each(comms, planner.Barrier) {
 			if err != nil {
 				t.Fatalf("rank %d: %v", r, err)
 			}
@@ -207,7 +207,7 @@ func TestProcessesLeaveNothing(t *testing.T) {
 	cycle := func() {
 		processes(t, 3, 2, nil, func(ctx context.Context, c *planner.Comm) error {
 			buf := make([]int64, 50_000)
-			return planner.AllreduceNow(ctx, c, buf, buf, tasks.Sum)
+			return planner.Allreduce(ctx, c, buf, buf, tasks.Sum)
 		})
 	}
 	cycle()

@@ -20,7 +20,7 @@ import (
 // sum is a small allreduce that checks itself: ranks contribute their numbers.
 func sum(ctx context.Context, c *planner.Comm) error {
 	got := []int64{int64(c.Rank())}
-	if err := planner.AllreduceNow(ctx, c, got, got, tasks.Sum); err != nil {
+	if err := planner.Allreduce(ctx, c, got, got, tasks.Sum); err != nil {
 		return err
 	}
 	if want := int64(c.Size() * (c.Size() - 1) / 2); got[0] != want {
@@ -81,9 +81,9 @@ func TestProcessesMismatch(t *testing.T) {
 		buf := make([]int32, 1000)
 		var err error
 		if c.Rank() == 2 {
-			err = planner.BcastNow(ctx, c, buf, 1)
+			err = planner.Bcast(ctx, c, buf, 1)
 		} else {
-			err = planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
+			err = planner.Allreduce(ctx, c, buf, buf, tasks.Max)
 		}
 		if !errors.Is(err, planner.ErrMismatch) {
 			return fmt.Errorf("error %v", err)
@@ -111,10 +111,10 @@ func TestProcessesMismatchWithoutElements(t *testing.T) {
 			} else {
 				defer others.Done()
 			}
-			err := planner.AllreduceNow(ctx, c, buf, buf, tasks.Max)
+			err := planner.Allreduce(ctx, c, buf, buf, tasks.Max)
 			if c.Rank() == 0 && err == nil {
 				others.Wait() // in no call meanwhile
-				err = planner.BarrierNow(ctx, c)
+				err = planner.Barrier(ctx, c)
 			}
 			if !errors.Is(err, planner.ErrMismatch) || !strings.Contains(err.Error(), " 0 i32") || !strings.Contains(err.Error(), " 10 i32") {
 				return fmt.Errorf("error %v, want a mismatch with both requests", err)
@@ -142,7 +142,7 @@ func TestProcessesLeaveBetweenCallsOfOthers(t *testing.T) {
 			if c.Rank() == 1 {
 				<-left
 			}
-			first, err := planner.Bcast(c, buf, leaver)
+			first, err := planner.PrepareBcast(ctx, c, buf, leaver)
 			if err != nil {
 				return err
 			}
@@ -152,13 +152,13 @@ func TestProcessesLeaveBetweenCallsOfOthers(t *testing.T) {
 			}
 			if c.Rank() == leaver {
 				defer close(left)
-				return errors.Join(pending.Wait(), c.Close())
+				return errors.Join(pending.Wait(ctx), c.Close())
 			}
 			<-left
 			next := make(chan error, 1)
 			other := make([]int64, 10_000)
-			go func() { next <- planner.AllreduceNow(ctx, c, other, other, tasks.Sum) }() // received from below
-			err = pending.Wait()
+			go func() { next <- planner.Allreduce(ctx, c, other, other, tasks.Sum) }() // received from below
+			err = pending.Wait(ctx)
 			if err := blames(<-next, leaver); err != nil {
 				return fmt.Errorf("the next call: %w", err)
 			}
@@ -239,7 +239,7 @@ func TestProcessesSplit(t *testing.T) {
 			for j := range buf {
 				buf[j] = int64(i + 1)
 			}
-			col, err := planner.Allreduce(on, buf, buf, tasks.Sum)
+			col, err := planner.PrepareAllreduce(ctx, on, buf, buf, tasks.Sum)
 			if err != nil {
 				return err
 			}
@@ -250,7 +250,7 @@ func TestProcessesSplit(t *testing.T) {
 			pending, bufs = append(pending, p), append(bufs, buf)
 		}
 		for i := range slices.Backward(all) {
-			if err := pending[i].Wait(); err != nil {
+			if err := pending[i].Wait(ctx); err != nil {
 				return err
 			}
 			if want := int64((i + 1) * all[i].Size()); bufs[i][1999] != want {
@@ -271,7 +271,7 @@ func TestProcessesSplitFailure(t *testing.T) {
 		}
 		why := errors.New("enough")
 		if c.Rank() == 1 {
-			col, err := planner.Barrier(half)
+			col, err := planner.PrepareBarrier(ctx, half)
 			if err != nil {
 				return err
 			}
@@ -282,7 +282,7 @@ func TestProcessesSplitFailure(t *testing.T) {
 			}
 		}
 		if c.Rank() == 0 {
-			return blames(planner.BarrierNow(ctx, half), 2) // which has not come
+			return blames(planner.Barrier(ctx, half), 2) // which has not come
 		}
 		if c.Rank() >= 3 {
 			for range 50 {
@@ -301,7 +301,7 @@ func TestProcessesSplitFailure(t *testing.T) {
 func TestProcessesForcedPlan(t *testing.T) {
 	t.Setenv(planner.PlanVariable, "allreduce:shape=flat,fs=4KiB,w=2,s=adapt/chain,i=adapt/chain")
 	processes(t, 3, 2, nil, func(_ context.Context, c *planner.Comm) error {
-		col, err := planner.Allreduce(c, make([]int, 10), make([]int, 10), tasks.Sum)
+		col, err := planner.PrepareAllreduce(t.Context(), c, make([]int, 10), make([]int, 10), tasks.Sum)
 		if err != nil {
 			return err
 		}

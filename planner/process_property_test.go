@@ -67,50 +67,50 @@ func buffers[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request) (send,
 }
 
 // prepare makes the collective that a request asks for.
-func prepare[T int32 | uint8 | float64](c *planner.Comm, r tasks.Request, send, recv []T) (*planner.Collective, error) {
+func prepare[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r tasks.Request, send, recv []T) (*planner.Collective, error) {
 	var counts []int
 	for i := range r.Counts.Len() {
 		counts = append(counts, int(r.Counts.At(i)))
 	}
 	switch {
 	case r.Coll == tasks.Barrier:
-		return planner.Barrier(c)
+		return planner.PrepareBarrier(ctx, c)
 	case r.Coll == tasks.Bcast:
-		return planner.Bcast(c, recv, int(r.Root))
+		return planner.PrepareBcast(ctx, c, recv, int(r.Root))
 	case r.Coll == tasks.Reduce:
-		return planner.Reduce(c, send, recv, r.Op, int(r.Root))
+		return planner.PrepareReduce(ctx, c, send, recv, r.Op, int(r.Root))
 	case r.Coll == tasks.Allgather && counts != nil:
-		return planner.Allgatherv(c, send, recv, counts)
+		return planner.PrepareAllgatherv(ctx, c, send, recv, counts)
 	case r.Coll == tasks.Allgather:
-		return planner.Allgather(c, send, recv)
+		return planner.PrepareAllgather(ctx, c, send, recv)
 	case r.Coll == tasks.Gather && counts != nil:
-		return planner.Gatherv(c, send, recv, counts, int(r.Root))
+		return planner.PrepareGatherv(ctx, c, send, recv, counts, int(r.Root))
 	case r.Coll == tasks.Gather:
-		return planner.Gather(c, send, recv, int(r.Root))
+		return planner.PrepareGather(ctx, c, send, recv, int(r.Root))
 	case r.Coll == tasks.Scatter && counts != nil:
-		return planner.Scatterv(c, send, recv, counts, int(r.Root))
+		return planner.PrepareScatterv(ctx, c, send, recv, counts, int(r.Root))
 	case r.Coll == tasks.Scatter:
-		return planner.Scatter(c, send, recv, int(r.Root))
+		return planner.PrepareScatter(ctx, c, send, recv, int(r.Root))
 	case r.Coll == tasks.ReduceScatter && counts != nil:
-		return planner.ReduceScatterv(c, send, recv, counts, r.Op)
+		return planner.PrepareReduceScatterv(ctx, c, send, recv, counts, r.Op)
 	case r.Coll == tasks.ReduceScatter:
-		return planner.ReduceScatter(c, send, recv, r.Op)
+		return planner.PrepareReduceScatter(ctx, c, send, recv, r.Op)
 	case !r.Matrix.IsZero():
-		return planner.AlltoallMatrix(c, send, recv, r.Matrix)
+		return planner.PrepareAlltoallMatrix(ctx, c, send, recv, r.Matrix)
 	case r.Coll == tasks.Alltoall:
-		return planner.Alltoall(c, send, recv)
+		return planner.PrepareAlltoall(ctx, c, send, recv)
 	case r.Coll == tasks.Scan:
-		return planner.Scan(c, send, recv, r.Op)
+		return planner.PrepareScan(ctx, c, send, recv, r.Op)
 	case r.Coll == tasks.Exscan:
-		return planner.Exscan(c, send, recv, r.Op)
+		return planner.PrepareExscan(ctx, c, send, recv, r.Op)
 	}
-	return planner.Allreduce(c, send, recv, r.Op)
+	return planner.PrepareAllreduce(ctx, c, send, recv, r.Op)
 }
 
 // runCase runs a request and checks what it leaves behind.
 func runCase[T int32 | uint8 | float64](ctx context.Context, c *planner.Comm, r tasks.Request) error {
 	send, recv, input := buffers[T](c, r)
-	col, err := prepare(c, r, send, recv)
+	col, err := prepare(ctx, c, r, send, recv)
 	if err != nil {
 		return err
 	}
@@ -214,7 +214,7 @@ func TestProcessesInFlight(t *testing.T) {
 				return err
 			}
 			bufs[i] = make([]int64, n*(i+1)/streams)
-			if sums[i], err = planner.Allreduce(on, bufs[i], bufs[i], tasks.Sum); err != nil {
+			if sums[i], err = planner.PrepareAllreduce(ctx, on, bufs[i], bufs[i], tasks.Sum); err != nil {
 				return err
 			}
 		}
@@ -231,7 +231,7 @@ func TestProcessesInFlight(t *testing.T) {
 				}
 			}
 			for _, i := range draw.Perm(streams) {
-				if err := pending[i].Wait(); err != nil {
+				if err := pending[i].Wait(ctx); err != nil {
 					return err
 				}
 				for j, got := range bufs[i] {
@@ -278,7 +278,7 @@ func TestProcessesSendRecv(t *testing.T) {
 				continue
 			}
 			for tag, n := range sizes {
-				got, err := recvs[at].Wait()
+				got, err := recvs[at].Wait(ctx)
 				if err != nil || got != n {
 					return fmt.Errorf("from %d, tag %d: %d bytes, want %d: %v", peer, tag, got, n, err)
 				}
@@ -287,7 +287,7 @@ func TestProcessesSendRecv(t *testing.T) {
 						return fmt.Errorf("from %d, tag %d: byte %d is wrong", peer, tag, i)
 					}
 				}
-				if _, err := sends[at].Wait(); err != nil {
+				if _, err := sends[at].Wait(ctx); err != nil {
 					return err
 				}
 				at++

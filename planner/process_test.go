@@ -145,7 +145,7 @@ func allreduces(ctx context.Context, c *planner.Comm) error {
 		for i := range send {
 			send[i] = int64(i + c.Rank())
 		}
-		sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, send, recv, tasks.Sum)
 		if err != nil {
 			return err
 		}

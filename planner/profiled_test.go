@@ -20,11 +20,11 @@ func TestProfile(t *testing.T) {
 	err := planner.Run(t.Context(), "2x2", &planner.Options{Profile: file}, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 100)
 		for range 3 {
-			if err := planner.BcastNow(ctx, c, buf, 1); err != nil {
+			if err := planner.Bcast(ctx, c, buf, 1); err != nil {
 				return err
 			}
 		}
-		sum, err := planner.Allreduce(c, buf, buf, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -36,7 +36,7 @@ func TestProfile(t *testing.T) {
 			return err
 		}
 		for range 2 { // waiting again is no call
-			if err := started.Wait(); err != nil {
+			if err := started.Wait(ctx); err != nil {
 				return err
 			}
 		}
@@ -46,9 +46,9 @@ func TestProfile(t *testing.T) {
 		}
 		defer half.Close()
 		if c.Rank()%2 == 1 {
-			return planner.BarrierNow(ctx, half)
+			return planner.Barrier(ctx, half)
 		}
-		return planner.AllgathervNow(ctx, half, buf[:1+half.Rank()], make([]float32, 3), []int{1, 2})
+		return planner.Allgatherv(ctx, half, buf[:1+half.Rank()], make([]float32, 3), []int{1, 2})
 	})
 	if err != nil {
 		t.Fatal(err)

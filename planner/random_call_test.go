@@ -81,43 +81,43 @@ func (a *activeCall[T]) create() (err error) {
 	c, root := a.p.comm, a.r.root
 	switch {
 	case a.r.coll == tasks.Barrier:
-		a.col, err = planner.Barrier(c)
+		a.col, err = planner.PrepareBarrier(a.p.ctx, c)
 	case a.r.coll == tasks.Bcast:
-		a.col, err = planner.Bcast(c, a.recv, root)
+		a.col, err = planner.PrepareBcast(a.p.ctx, c, a.recv, root)
 	case a.r.coll == tasks.Allreduce:
-		a.col, err = planner.Allreduce(c, a.send, a.recv, a.op.op)
+		a.col, err = planner.PrepareAllreduce(a.p.ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
-		a.col, err = planner.Reduce(c, a.send, a.recv, a.op.op, root)
+		a.col, err = planner.PrepareReduce(a.p.ctx, c, a.send, a.recv, a.op.op, root)
 	case a.r.rows != nil && a.r.told:
 		var rows tasks.Matrix
 		if rows, err = tasks.NewMatrix(a.r.rows); err == nil {
-			a.col, err = planner.AlltoallMatrix(c, a.send, a.recv, rows)
+			a.col, err = planner.PrepareAlltoallMatrix(a.p.ctx, c, a.send, a.recv, rows)
 		}
 	case a.r.rows != nil:
 		sends, recvs := a.pairs()
-		a.col, err = planner.Alltoallv(a.p.ctx, c, a.send, sends, a.recv, recvs)
+		a.col, err = planner.PrepareAlltoallv(a.p.ctx, c, a.send, sends, a.recv, recvs)
 	case a.r.coll == tasks.Alltoall:
-		a.col, err = planner.Alltoall(c, a.send, a.recv)
+		a.col, err = planner.PrepareAlltoall(a.p.ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
-		a.col, err = planner.Scan(c, a.send, a.recv, a.op.op)
+		a.col, err = planner.PrepareScan(a.p.ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Exscan:
-		a.col, err = planner.Exscan(c, a.send, a.recv, a.op.op)
+		a.col, err = planner.PrepareExscan(a.p.ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Allgather && a.r.counts != nil:
-		a.col, err = planner.Allgatherv(c, a.send, a.recv, a.r.counts)
+		a.col, err = planner.PrepareAllgatherv(a.p.ctx, c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
-		a.col, err = planner.Allgather(c, a.send, a.recv)
+		a.col, err = planner.PrepareAllgather(a.p.ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Gather && a.r.counts != nil:
-		a.col, err = planner.Gatherv(c, a.send, a.recv, a.r.counts, root)
+		a.col, err = planner.PrepareGatherv(a.p.ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Gather:
-		a.col, err = planner.Gather(c, a.send, a.recv, root)
+		a.col, err = planner.PrepareGather(a.p.ctx, c, a.send, a.recv, root)
 	case a.r.coll == tasks.Scatter && a.r.counts != nil:
-		a.col, err = planner.Scatterv(c, a.send, a.recv, a.r.counts, root)
+		a.col, err = planner.PrepareScatterv(a.p.ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Scatter:
-		a.col, err = planner.Scatter(c, a.send, a.recv, root)
+		a.col, err = planner.PrepareScatter(a.p.ctx, c, a.send, a.recv, root)
 	case a.r.counts != nil:
-		a.col, err = planner.ReduceScatterv(c, a.send, a.recv, a.r.counts, a.op.op)
+		a.col, err = planner.PrepareReduceScatterv(a.p.ctx, c, a.send, a.recv, a.r.counts, a.op.op)
 	default:
-		a.col, err = planner.ReduceScatter(c, a.send, a.recv, a.op.op)
+		a.col, err = planner.PrepareReduceScatter(a.p.ctx, c, a.send, a.recv, a.op.op)
 	}
 	return err
 }
@@ -127,38 +127,38 @@ func (a *activeCall[T]) now(ctx context.Context) error {
 	c, root := a.p.comm, a.r.root
 	switch {
 	case a.r.coll == tasks.Barrier:
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	case a.r.coll == tasks.Bcast:
-		return planner.BcastNow(ctx, c, a.recv, root)
+		return planner.Bcast(ctx, c, a.recv, root)
 	case a.r.coll == tasks.Allreduce:
-		return planner.AllreduceNow(ctx, c, a.send, a.recv, a.op.op)
+		return planner.Allreduce(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Reduce:
-		return planner.ReduceNow(ctx, c, a.send, a.recv, a.op.op, root)
+		return planner.Reduce(ctx, c, a.send, a.recv, a.op.op, root)
 	case a.r.rows != nil:
 		sends, recvs := a.pairs()
-		return planner.AlltoallvNow(ctx, c, a.send, sends, a.recv, recvs)
+		return planner.Alltoallv(ctx, c, a.send, sends, a.recv, recvs)
 	case a.r.coll == tasks.Alltoall:
-		return planner.AlltoallNow(ctx, c, a.send, a.recv)
+		return planner.Alltoall(ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Scan:
-		return planner.ScanNow(ctx, c, a.send, a.recv, a.op.op)
+		return planner.Scan(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Exscan:
-		return planner.ExscanNow(ctx, c, a.send, a.recv, a.op.op)
+		return planner.Exscan(ctx, c, a.send, a.recv, a.op.op)
 	case a.r.coll == tasks.Allgather && a.r.counts != nil:
-		return planner.AllgathervNow(ctx, c, a.send, a.recv, a.r.counts)
+		return planner.Allgatherv(ctx, c, a.send, a.recv, a.r.counts)
 	case a.r.coll == tasks.Allgather:
-		return planner.AllgatherNow(ctx, c, a.send, a.recv)
+		return planner.Allgather(ctx, c, a.send, a.recv)
 	case a.r.coll == tasks.Gather && a.r.counts != nil:
-		return planner.GathervNow(ctx, c, a.send, a.recv, a.r.counts, root)
+		return planner.Gatherv(ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Gather:
-		return planner.GatherNow(ctx, c, a.send, a.recv, root)
+		return planner.Gather(ctx, c, a.send, a.recv, root)
 	case a.r.coll == tasks.Scatter && a.r.counts != nil:
-		return planner.ScattervNow(ctx, c, a.send, a.recv, a.r.counts, root)
+		return planner.Scatterv(ctx, c, a.send, a.recv, a.r.counts, root)
 	case a.r.coll == tasks.Scatter:
-		return planner.ScatterNow(ctx, c, a.send, a.recv, root)
+		return planner.Scatter(ctx, c, a.send, a.recv, root)
 	case a.r.counts != nil:
-		return planner.ReduceScattervNow(ctx, c, a.send, a.recv, a.r.counts, a.op.op)
+		return planner.ReduceScatterv(ctx, c, a.send, a.recv, a.r.counts, a.op.op)
 	}
-	return planner.ReduceScatterNow(ctx, c, a.send, a.recv, a.op.op)
+	return planner.ReduceScatter(ctx, c, a.send, a.recv, a.op.op)
 }
 
 // pairs are this rank's counts in an alltoallv.
@@ -181,8 +181,8 @@ func (a *activeCall[T]) start(ctx context.Context) (func() error, error) {
 		return nil, err
 	}
 	return func() error {
-		first := pending.Wait()
-		if again := pending.Wait(); !errors.Is(again, first) { // the same, and nothing is divided twice
+		first := pending.Wait(ctx)
+		if again := pending.Wait(ctx); !errors.Is(again, first) { // the same, and nothing is divided twice
 			a.p.wrong("%v: Wait returned %v and then %v", a.o, first, again)
 		}
 		return first

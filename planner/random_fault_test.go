@@ -220,7 +220,7 @@ func (p *randomPlayer) depart(o *randomOp) {
 		p.wrong("close: %w", err)
 	}
 	p.drain()
-	if err := planner.BarrierNow(context.Background(), p.comm); err == nil {
+	if err := planner.Barrier(context.Background(), p.comm); err == nil {
 		p.wrong("a call after Close returned no error")
 	}
 }
@@ -274,7 +274,7 @@ func evil[T comparable](p *randomPlayer, fold func(a, b T) T) func(a, b T) T {
 			case opExits:
 				runtime.Goexit()
 			case opCalls:
-				_ = planner.BarrierNow(context.Background(), p.comm)
+				_ = planner.Barrier(context.Background(), p.comm)
 			}
 		}
 		return fold(a, b)

@@ -314,7 +314,7 @@ func (p *randomPlayer) deriveBy(ctx context.Context, o *randomOp) (*planner.Comm
 	switch {
 	case p.twist(o) == twistSplit: // what Split is made of, as of now
 		table := make([]int64, 3*p.size())
-		err := planner.AllreduceNow(ctx, p.comm, table, table, tasks.Sum)
+		err := planner.Allreduce(ctx, p.comm, table, table, tasks.Sum)
 		if unplanned(err) { // then another call that is no Split
 			_, err = p.comm.Any(ctx, true)
 		}

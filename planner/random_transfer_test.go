@@ -57,7 +57,7 @@ func (t *activeTransfer[T]) start(ctx context.Context) (wait func() error, err e
 		return nil, err
 	}
 	return func() (err error) {
-		t.got, err = tr.Wait()
+		t.got, err = tr.Wait(ctx)
 		return err
 	}, nil
 }

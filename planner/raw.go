@@ -11,23 +11,26 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Prepare is [Bcast], [Allreduce] and the others for a caller without the elements' type at
+// Prepare is [PrepareAllreduce] and the others for a caller without the elements' type at
 // compile time, such as a library for another language. Buffers have the lengths of
 // [tasks.Request.Buffers] for this rank, nil for none. Fields of the request that its collective
 // doesn't use, such as the root of an allreduce, are ignored. In place is up to the request: the
 // only buffer is then the receive buffer, or the send buffer of a scatter's root. Alltoallv and the
 // other collectives with an exchange of counts need these in the request.
-func (c *Comm) Prepare(r tasks.Request, send, recv []byte) (*Collective, error) {
+func (c *Comm) Prepare(ctx context.Context, r tasks.Request, send, recv []byte) (*Collective, error) {
 	r, err := c.checkRaw(r, send, recv)
 	if err != nil {
 		return nil, err
 	}
-	return c.collective(r, send, recv)
+	if ctx == nil {
+		return nil, fmt.Errorf("%v: %w", r, errNoContext)
+	}
+	return c.collective(ctx, r, send, recv)
 }
 
-// PrepareNow is [Comm.Prepare] and a run in one call. The compiled program is kept for the next
+// RunRequest is [Comm.Prepare] and a run in one call. The compiled program is kept for the next
 // call of an equal request: from the second on it allocates nothing.
-func (c *Comm) PrepareNow(ctx context.Context, r tasks.Request, send, recv []byte) error {
+func (c *Comm) RunRequest(ctx context.Context, r tasks.Request, send, recv []byte) error {
 	if c.checkCall(ctx) == nil { // else the calls below return an error
 		if col := c.store.recall(r, send, recv); col != nil {
 			return c.store.run(ctx, col, send, recv)
@@ -76,14 +79,14 @@ func (c *Comm) Canonical(r tasks.Request) (tasks.Request, error) {
 	return c.base.canonical(r)
 }
 
-// Ready compiles a request for later calls of [Comm.PrepareNow], and keeps the program. It sends
-// no message.
-func (c *Comm) Ready(r tasks.Request) error {
+// Ready compiles a request for later calls of [Comm.RunRequest], and keeps the program. It sends
+// no message, unless [Options.Effort] is [EffortMeasure].
+func (c *Comm) Ready(ctx context.Context, r tasks.Request) error {
 	r, err := c.Canonical(r)
 	if err != nil {
 		return err
 	}
-	return c.store.ready(use{userCall, r}, func() (program, error) { return c.oneShot(r) })
+	return c.store.ready(use{userCall, r}, func() (program, error) { return c.oneShot(ctx, r) })
 }
 
 // ExplainRequest is [Collective.Explain] of a request, without buffers.

@@ -13,7 +13,7 @@ func TestPrepareNowAllocatesNothing(t *testing.T) {
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
 	call := func() {
-		if err := comms[0].PrepareNow(t.Context(), r, in, out); err != nil {
+		if err := comms[0].RunRequest(t.Context(), r, in, out); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -23,13 +23,13 @@ func TestPrepareNowAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkPrepareNow shows what a call by bytes costs over the run of a prepared one.
-func BenchmarkPrepareNow(b *testing.B) {
+// BenchmarkRunRequest shows what a call by bytes costs over the run of a prepared one.
+func BenchmarkRunRequest(b *testing.B) {
 	comms := localComms(b, "1", nil)
 	defer comms[0].Close()
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
-	prepared, err := comms[0].Prepare(r, in, out)
+	prepared, err := comms[0].Prepare(b.Context(), r, in, out)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func BenchmarkPrepareNow(b *testing.B) {
 	})
 	b.Run("call=now", func(b *testing.B) {
 		for b.Loop() {
-			if err := comms[0].PrepareNow(b.Context(), r, in, out); err != nil {
+			if err := comms[0].RunRequest(b.Context(), r, in, out); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -60,7 +60,7 @@ func BenchmarkPrepare(b *testing.B) {
 			in, out := make([]byte, 4<<20), make([]byte, 4<<20)
 			for n := int64(0); b.Loop(); n++ {
 				r := tasks.Request{Coll: tasks.Allreduce, Count: 1000 + n%500_000, Type: tasks.Float64, Op: tasks.Sum}
-				if _, err := comms[0].Prepare(r, in[:8*r.Count], out[:8*r.Count]); err != nil {
+				if _, err := comms[0].Prepare(b.Context(), r, in[:8*r.Count], out[:8*r.Count]); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -22,15 +22,15 @@ func TestPrepare(t *testing.T) {
 			binary.NativeEndian.PutUint64(send[8*i:], uint64(i+c.Rank()))
 		}
 		r := tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int64, Op: tasks.Sum, Root: 1} // which has no root
-		all, err := c.Prepare(r, send, recv)
+		all, err := c.Prepare(ctx, r, send, recv)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(all.Run(ctx), all.Rebind(send, other), all.Run(ctx), c.PrepareNow(ctx, r, send, send[:0])); err == nil || !strings.Contains(err.Error(), "buffers of 24 bytes to send and 0 to receive") {
+		if err := errors.Join(all.Run(ctx), all.Rebind(send, other), all.Run(ctx), c.RunRequest(ctx, r, send, send[:0])); err == nil || !strings.Contains(err.Error(), "buffers of 24 bytes to send and 0 to receive") {
 			return fmt.Errorf("error %v, want one of buffers", err)
 		}
 		r.InPlace = true
-		if err := c.PrepareNow(ctx, r, nil, send); err != nil {
+		if err := c.RunRequest(ctx, r, nil, send); err != nil {
 			return err
 		}
 		for i := range 3 {
@@ -60,7 +60,7 @@ func TestPrepareRefuses(t *testing.T) {
 			{bcast, b, b, "buffers of 16 bytes to send and 16 to receive"},
 			{sum, b[:8], b[4:12], "overlap"},
 		} {
-			if _, err := c.Prepare(test.r, test.send, test.recv); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := c.Prepare(ctx, test.r, test.send, test.recv); err == nil || !strings.Contains(err.Error(), test.want) {
 				return fmt.Errorf("%v: error %v, want %q", test.r, err, test.want)
 			}
 		}
@@ -79,7 +79,7 @@ func TestSub(t *testing.T) {
 				return err
 			}
 		}
-		if err := planner.BcastNow(ctx, c, id, 3); err != nil {
+		if err := planner.Bcast(ctx, c, id, 3); err != nil {
 			return err
 		}
 		if c.Rank() == 1 {
@@ -98,7 +98,7 @@ func TestSub(t *testing.T) {
 			return err
 		}
 		got := make([]int, 3)
-		if err := planner.AllgatherNow(ctx, s, []int{c.Rank()}, got); err != nil {
+		if err := planner.Allgather(ctx, s, []int{c.Rank()}, got); err != nil {
 			return err
 		}
 		if fmt.Sprint(got) != "[3 0 2]" {
@@ -118,7 +118,7 @@ func TestProgress(t *testing.T) {
 				return err
 			}
 		}
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 }
 
@@ -127,7 +127,7 @@ func TestProgress(t *testing.T) {
 func TestProgramsKept(t *testing.T) {
 	succeed(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]int32, 3000)
-		sum := func(n int) error { return planner.AllreduceNow(ctx, c, buf[:n], buf[:n], tasks.Sum) }
+		sum := func(n int) error { return planner.Allreduce(ctx, c, buf[:n], buf[:n], tasks.Sum) }
 		for n := 1; n <= 200; n++ {
 			if err := sum(n); err != nil {
 				return err

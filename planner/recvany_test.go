@@ -112,7 +112,7 @@ func correspond(ctx context.Context, c *planner.Comm, seed uint64, all []letter)
 	err := box.empty(ctx, c, draw)
 	err = errors.Join(err, <-wrote)
 	for _, one := range sent {
-		_, waited := one.Wait()
+		_, waited := one.Wait(ctx)
 		err = errors.Join(err, waited)
 	}
 	if err != nil {
@@ -166,7 +166,7 @@ func (m *mailbox) several(ctx context.Context, c *planner.Comm, n int) error {
 		}
 	}
 	for i, one := range posted {
-		count, err := one.Wait()
+		count, err := one.Wait(ctx)
 		if err == nil {
 			err = m.take(one.Peer(), mixed, bufs[i][:count])
 		}

@@ -120,7 +120,7 @@ func TestRulesOfRank0(t *testing.T) {
 		if c.Rank() == 1 {
 			buf[999] = 999
 		}
-		col, err := planner.Bcast(c, buf, 1)
+		col, err := planner.PrepareBcast(ctx, c, buf, 1)
 		if err == nil {
 			err = col.Run(ctx)
 		}
@@ -145,7 +145,7 @@ func TestSet(t *testing.T) {
 	o := &planner.Options{RulesData: []byte("$small = 1KiB\nbcast: if bytes <= $small then shape=flat,w=7 else shape=flat,w=5")}
 	set := func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]byte, 4096)
-		before, err := planner.Bcast(c, buf, 0)
+		before, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
@@ -154,20 +154,20 @@ func TestSet(t *testing.T) {
 			return err
 		}
 		for _, run := range []func() error{
-			func() error { return planner.BcastNow(ctx, c, buf, 0) },
+			func() error { return planner.Bcast(ctx, c, buf, 0) },
 			func() error { return c.Set(ctx, "small", int64(4096+c.Rank())) }, // rank 0's holds
-			func() error { return planner.BcastNow(ctx, c, buf, 0) },
+			func() error { return planner.Bcast(ctx, c, buf, 0) },
 			func() error { return before.Run(ctx) },
 		} {
 			if err := run(); err != nil {
 				return err
 			}
 		}
-		after, err := planner.Bcast(c, buf, 0)
+		after, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
-		elsewhere, err := planner.Bcast(other, buf, 0)
+		elsewhere, err := planner.PrepareBcast(ctx, other, buf, 0)
 		if err != nil {
 			return err
 		}

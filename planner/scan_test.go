@@ -56,7 +56,7 @@ func scanDigits(ctx context.Context, c *planner.Comm, inPlace bool) error {
 	if inPlace {
 		out = in
 	}
-	if err := planner.ScanNow(ctx, c, in, out, digits); err != nil {
+	if err := planner.Scan(ctx, c, in, out, digits); err != nil {
 		return err
 	}
 	if want := slices.Repeat([]int64{10*word + int64(c.Rank()+1)}, n); !slices.Equal(out, want) {
@@ -65,7 +65,7 @@ func scanDigits(ctx context.Context, c *planner.Comm, inPlace bool) error {
 	for i := range n {
 		out[i], in[i] = -1, int64(c.Rank()+1)
 	}
-	if err := planner.ExscanNow(ctx, c, in, out, digits); err != nil {
+	if err := planner.Exscan(ctx, c, in, out, digits); err != nil {
 		return err
 	}
 	want := slices.Repeat([]int64{word}, n)
@@ -85,12 +85,12 @@ func scanDigits(ctx context.Context, c *planner.Comm, inPlace bool) error {
 func TestScanAverages(t *testing.T) {
 	succeed(t, "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		in, out := []float64{float64(2 * c.Rank())}, []float64{9}
-		if err := planner.ScanNow(ctx, c, in, out, tasks.Average); err != nil || out[0] != float64(c.Rank()) {
+		if err := planner.Scan(ctx, c, in, out, tasks.Average); err != nil || out[0] != float64(c.Rank()) {
 			return fmt.Errorf("rank %d: scan %v, error %w", c.Rank(), out, err)
 		}
 		want := []float64{9, 0, 1, 2}[c.Rank()]
 		out[0] = 9
-		if err := planner.ExscanNow(ctx, c, in, out, tasks.Average); err != nil || out[0] != want {
+		if err := planner.Exscan(ctx, c, in, out, tasks.Average); err != nil || out[0] != want {
 			return fmt.Errorf("rank %d: exscan %v, error %w", c.Rank(), out, err)
 		}
 		return nil
@@ -105,12 +105,12 @@ func TestScanMismatch(t *testing.T) {
 		n := []int32{1, 2}
 		var err error
 		if c.Rank() == 2 {
-			err = planner.ScanNow(ctx, c, []float32{1, 2}, make([]float32, 2), tasks.Sum)
+			err = planner.Scan(ctx, c, []float32{1, 2}, make([]float32, 2), tasks.Sum)
 		} else {
-			err = planner.ScanNow(ctx, c, n, n, tasks.Sum)
+			err = planner.Scan(ctx, c, n, n, tasks.Sum)
 		}
 		if err == nil {
-			err = planner.BarrierNow(ctx, c)
+			err = planner.Barrier(ctx, c)
 		}
 		took := time.Since(begin)
 		if !errors.Is(err, planner.ErrMismatch) || !strings.Contains(err.Error(), "scan 2 i32 sum") || !strings.Contains(err.Error(), "scan 2 f32 sum") {
@@ -153,16 +153,16 @@ func TestStructsAreMoved(t *testing.T) {
 			return err
 		}
 		defer planner.Free(c, all)
-		if err := planner.AllgatherNow(ctx, c, []point{of(me)}, all); err != nil || !slices.Equal(all, everyone) {
+		if err := planner.Allgather(ctx, c, []point{of(me)}, all); err != nil || !slices.Equal(all, everyone) {
 			return fmt.Errorf("allgather: %v, error %w", all, err)
 		}
 		one := []point{of(me)}
-		if err := planner.BcastNow(ctx, c, one, 3); err != nil || one[0] != of(3) {
+		if err := planner.Bcast(ctx, c, one, 3); err != nil || one[0] != of(3) {
 			return fmt.Errorf("bcast: %v, error %w", one, err)
 		}
 		counts := []int{0, 1, 0, 3}
 		mine := make([]point, counts[me])
-		if err := planner.ScattervNow(ctx, c, all, mine, counts, 0); err != nil || me == 3 && !slices.Equal(mine, everyone[1:]) {
+		if err := planner.Scatterv(ctx, c, all, mine, counts, 0); err != nil || me == 3 && !slices.Equal(mine, everyone[1:]) {
 			return fmt.Errorf("scatter: %v, error %w", mine, err)
 		}
 		if me == 0 {

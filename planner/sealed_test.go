@@ -33,7 +33,7 @@ func TestSealedByCertificates(t *testing.T) {
 			t.Errorf("links %q", got)
 		}
 		sums := make([]float32, 50_000)
-		sum, err := planner.Allreduce(c, sums, sums, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, sums, sums, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func TestSealedPrices(t *testing.T) {
 		}
 		processes(t, 2, 1, &planner.Options{TLS: tls, MachineData: data}, func(_ context.Context, c *planner.Comm) error {
 			buf := make([]float32, 50_000)
-			b, err := planner.Bcast(c, buf, 0)
+			b, err := planner.PrepareBcast(t.Context(), c, buf, 0)
 			if err == nil && c.Rank() == 0 {
 				text = b.Explain()
 			}

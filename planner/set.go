@@ -25,7 +25,7 @@ func (c *Comm) Set(ctx context.Context, name string, to int64) error {
 		return fmt.Errorf("set: %w", err) // on all ranks: they have the same rules
 	}
 	value := []int64{to}
-	if err := BcastNow(ctx, c, value, 0); err != nil {
+	if err := Bcast(ctx, c, value, 0); err != nil {
 		return fmt.Errorf("set $%s: %w", name, err)
 	}
 	if err := c.rules.Set(name, value[0]); err != nil {

@@ -48,15 +48,15 @@ func TestSharedMemoryOfManyLengths(t *testing.T) {
 				for range rounds {
 					n := 1 + draw.IntN(longest)
 					root := draw.IntN(ranks)
-					err := planner.AllreduceNow(ctx, c, one[:n], all[:n], tasks.Max)
+					err := planner.Allreduce(ctx, c, one[:n], all[:n], tasks.Max)
 					if err == nil {
-						err = planner.BcastNow(ctx, c, one[:n], root)
+						err = planner.Bcast(ctx, c, one[:n], root)
 					}
 					if err == nil {
-						err = planner.ReduceNow(ctx, c, one[:n], all[:n], tasks.Max, root)
+						err = planner.Reduce(ctx, c, one[:n], all[:n], tasks.Max, root)
 					}
 					if err == nil {
-						err = planner.AllgatherNow(ctx, c, one[:n/ranks], all[:n/ranks*ranks])
+						err = planner.Allgather(ctx, c, one[:n/ranks], all[:n/ranks*ranks])
 					}
 					if err != nil {
 						return fmt.Errorf("%d bytes: %w", n, err)

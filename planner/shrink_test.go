@@ -90,14 +90,14 @@ func TestShrinkForced(t *testing.T) {
 		}
 		defer rest.Close()
 		numbers := make([]float32, 4096)
-		all, err := planner.Allgather(rest, numbers, make([]float32, 3*4096))
+		all, err := planner.PrepareAllgather(ctx, rest, numbers, make([]float32, 3*4096))
 		if err != nil {
 			return err
 		}
 		if text := all.Explain(); !strings.Contains(text, "but the ranks that are left can't run it") {
 			return fmt.Errorf("not said:\n%s", text)
 		}
-		one, err := planner.Bcast(rest, numbers, 0)
+		one, err := planner.PrepareBcast(ctx, rest, numbers, 0)
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func TestRetry(t *testing.T) {
 		calls := 0
 		if err := planner.Retry(ctx, &c, func(c *planner.Comm) error {
 			calls++
-			return errors.Join(planner.BarrierNow(ctx, c), planner.BarrierNow(ctx, c))
+			return errors.Join(planner.Barrier(ctx, c), planner.Barrier(ctx, c))
 		}); err != nil || c.Size() != 2 || calls < 2 {
 			return fmt.Errorf("%d calls, %d ranks: %w", calls, c.Size(), err)
 		}

@@ -43,11 +43,11 @@ func singleCopies(ctx context.Context, c *planner.Comm, alloc, inPlace bool) err
 	if inPlace {
 		send = recv
 	}
-	sum, err := planner.Allreduce(c, send, recv, tasks.Sum)
+	sum, err := planner.PrepareAllreduce(ctx, c, send, recv, tasks.Sum)
 	if err != nil {
 		return err
 	}
-	bcast, err := planner.Bcast(c, recv, 2)
+	bcast, err := planner.PrepareBcast(ctx, c, recv, 2)
 	if err != nil {
 		return err
 	}

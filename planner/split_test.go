@@ -64,7 +64,7 @@ func sumOnChild(ctx context.Context, parent *planner.Comm, value int64, halves b
 	}
 	x := []int64{value + int64(color)}
 	want := x[0] * int64(d.Size())
-	if err := planner.AllreduceNow(ctx, d, x, x, tasks.Sum); err != nil {
+	if err := planner.Allreduce(ctx, d, x, x, tasks.Sum); err != nil {
 		return err
 	}
 	if x[0] != want {
@@ -81,7 +81,7 @@ func TestLookalikes(t *testing.T) {
 	allreduce := func(op tasks.Op) func(ctx context.Context, c *planner.Comm) error {
 		return func(ctx context.Context, c *planner.Comm) error {
 			x := make([]int64, 3*c.Size())
-			return planner.AllreduceNow(ctx, c, x, x, op)
+			return planner.Allreduce(ctx, c, x, x, op)
 		}
 	}
 	split := func(ctx context.Context, c *planner.Comm) error {
@@ -120,7 +120,7 @@ func TestLookalikes(t *testing.T) {
 				}
 				err := f(ctx, c)
 				for err == nil { // it may end together with the message that shows the mismatch
-					err = planner.BarrierNow(ctx, c)
+					err = planner.Barrier(ctx, c)
 				}
 				if !errors.Is(err, planner.ErrMismatch) {
 					return fmt.Errorf("error %w, want a mismatch", err)
@@ -155,7 +155,7 @@ func TestCancelledSplit(t *testing.T) {
 			}
 			child, err := parent.Split(mine, 0, 0)
 			for i := 0; i < 3 && err == nil; i++ {
-				err = planner.BarrierNow(ctx, child)
+				err = planner.Barrier(ctx, child)
 			}
 			cancel()
 			if errors.Is(err, errHangs) {
@@ -207,7 +207,7 @@ func TestFailureAfterOneHasLeft(t *testing.T) {
 			_, err := planner.Recv(mine, d, 0, 1, []int32{0})
 			return endsBy(err, context.DeadlineExceeded)
 		}
-		err = planner.BarrierNow(ctx, d)
+		err = planner.Barrier(ctx, d)
 		if c.Rank() == 1 { // for which the last one has waited in vain
 			return endsBy(err, context.DeadlineExceeded)
 		}

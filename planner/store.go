@@ -13,7 +13,7 @@ import (
 type store struct {
 	mu     sync.Mutex // held to look, and to compile a one-shot call; not while a kept program runs
 	kept   kept
-	recent [recents]recent // some of the one-shot calls in kept, made by PrepareNow
+	recent [recents]recent // some of the one-shot calls in kept, made by RunRequest
 	tags   int             // of exchanges, given so far: the same number on all ranks
 }
 

@@ -28,7 +28,7 @@ func TestMachineIsMeasured(t *testing.T) {
 			return err
 		}
 		for _, c := range []*planner.Comm{c, d} {
-			col, err := planner.Bcast(c, make([]float32, 5<<10), 0)
+			col, err := planner.PrepareBcast(ctx, c, make([]float32, 5<<10), 0)
 			if err != nil {
 				return err
 			}
@@ -162,7 +162,7 @@ func TestMeasureCutShort(t *testing.T) {
 func TestOneNodeMeasuresNothing(t *testing.T) {
 	comms := localComms(t, "1x4", &planner.Options{Machine: planner.MachineMeasure})
 	defer closeComms(comms)
-	col, err := planner.Bcast(comms[0], make([]float32, 4), 0)
+	col, err := planner.PrepareBcast(t.Context(), comms[0], make([]float32, 4), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestUnevenNodesAreMeasured(t *testing.T) {
 		comms := localComms(t, spec, &planner.Options{Machine: planner.MachineMeasure})
 		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 			x := []float32{1}
-			if err := planner.BcastNow(ctx, c, x, 0); err != nil {
+			if err := planner.Bcast(ctx, c, x, 0); err != nil {
 				return err
 			}
 			if x[0] != 1 {

@@ -184,7 +184,7 @@ func shapeOf(parts []Part) uint64 {
 // gatherStandings tells all ranks the standing of each.
 func gatherStandings(ctx context.Context, c *Comm, mine standing) ([]standing, error) {
 	all := make([]uint64, 3*c.Size())
-	if err := AllgatherNow(ctx, c, []uint64{mine.revision, mine.whole, mine.shape}, all); err != nil {
+	if err := Allgather(ctx, c, []uint64{mine.revision, mine.whole, mine.shape}, all); err != nil {
 		return nil, err
 	}
 	each := make([]standing, c.Size())
@@ -223,7 +223,7 @@ func differing(all []standing, from int, of func(standing) uint64) int {
 func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts patchedParts) (bytes int64, err error) {
 	sums := mine.flat()
 	theirs := slices.Clone(sums)
-	if err := BcastNow(ctx, c, theirs, from); err != nil {
+	if err := Bcast(ctx, c, theirs, from); err != nil {
 		return 0, err
 	}
 	own := make([]uint8, len(sums)) // 1: the chunk differs here
@@ -233,7 +233,7 @@ func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts patche
 		}
 	}
 	differs := slices.Clone(own)
-	if err := AllreduceNow(ctx, c, differs, differs, tasks.Bor); err != nil {
+	if err := Allreduce(ctx, c, differs, differs, tasks.Bor); err != nil {
 		return 0, err
 	}
 	for i, p := range parts {
@@ -267,7 +267,7 @@ func (v *patchedPart) takeChunks(ctx context.Context, c *Comm, from int, differs
 		if apart {
 			b = make([]byte, len(b))
 		}
-		if err := BcastNow(ctx, c, b, from); err != nil {
+		if err := Bcast(ctx, c, b, from); err != nil {
 			return bytes, err
 		}
 		bytes += int64(len(b))

@@ -72,16 +72,16 @@ func TestSyncLeavesNothingPartial(t *testing.T) {
 		state := []uint64{1, 10}
 		parts := []planner.Part{planner.PartOf("step", state[:1]), planner.PartOf("weights", state[1:])}
 		if c.Rank() == 0 { // says that it has the newest, sends the first part of it and fails
-			if err := planner.AllgatherNow(ctx, c, planner.StandingOf(2, parts...), make([]uint64, 9)); err != nil {
+			if err := planner.Allgather(ctx, c, planner.StandingOf(2, parts...), make([]uint64, 9)); err != nil {
 				return err
 			}
-			if err := planner.BcastNow(ctx, c, []uint64{7, 8}, 0); err != nil {
+			if err := planner.Bcast(ctx, c, []uint64{7, 8}, 0); err != nil {
 				return err
 			}
-			if err := planner.AllreduceNow(ctx, c, []uint8{0, 0}, make([]uint8, 2), tasks.Bor); err != nil {
+			if err := planner.Allreduce(ctx, c, []uint8{0, 0}, make([]uint8, 2), tasks.Bor); err != nil {
 				return err
 			}
-			if err := planner.BcastNow(ctx, c, make([]byte, 8), 0); err != nil {
+			if err := planner.Bcast(ctx, c, make([]byte, 8), 0); err != nil {
 				return err
 			}
 			return c.Revoke(errors.New("fails here"))

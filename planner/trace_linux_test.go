@@ -107,10 +107,10 @@ func TestTrace(t *testing.T) {
 						return err
 					}
 					for range calls {
-						if err := planner.AllreduceNow(t.Context(), c, small, small, tasks.Sum); err != nil {
+						if err := planner.Allreduce(t.Context(), c, small, small, tasks.Sum); err != nil {
 							return err
 						}
-						if err := planner.AllreduceNow(t.Context(), half, large, large, tasks.Max); err != nil {
+						if err := planner.Allreduce(t.Context(), half, large, large, tasks.Max); err != nil {
 							return err
 						}
 					}

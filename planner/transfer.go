@@ -157,12 +157,12 @@ func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (
 }
 
 // Wait blocks until the transfer has ended; a receive tells how many elements
-// came. Waiting again returns the same.
-func (t *Transfer) Wait() (int, error) {
+// came. Waiting again returns the same. If ctx is cancelled first the communicator breaks on all ranks.
+func (t *Transfer) Wait(ctx context.Context) (int, error) {
 	if t == nil || t.t == nil {
 		return 0, errNoTransfer
 	}
-	if err := t.t.Wait(context.Background()); err != nil {
+	if err := t.t.Wait(ctx); err != nil {
 		return 0, fmt.Errorf("point to point: %w", err)
 	}
 	return t.t.Len() / t.size, nil

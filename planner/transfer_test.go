@@ -39,7 +39,7 @@ func TestTransferDone(t *testing.T) {
 			return err
 		}
 		awaitDone(came)
-		if n, err := came.Wait(); n != 1 || err != nil || got[0] != 7 || never.Done() {
+		if n, err := came.Wait(ctx); n != 1 || err != nil || got[0] != 7 || never.Done() {
 			return fmt.Errorf("%d elements, %v, the first is %d; the other receive has ended: %t", n, err, got[0], never.Done())
 		}
 		why := errors.New("enough")
@@ -47,7 +47,7 @@ func TestTransferDone(t *testing.T) {
 			return err
 		}
 		awaitDone(never)
-		if _, err := never.Wait(); !errors.Is(err, why) {
+		if _, err := never.Wait(ctx); !errors.Is(err, why) {
 			return fmt.Errorf("the revoked receive: %w", err)
 		}
 		return nil

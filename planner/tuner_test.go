@@ -24,7 +24,7 @@ func TestTunerOfValue(t *testing.T) {
 	onBothKinds(t, 2, 2, &planner.Options{RulesData: []byte(skewed)}, func(ctx context.Context, c *planner.Comm) error {
 		n := c.Size()
 		send, recv := make([]int64, n*100), make([]int64, n*100)
-		before, err := planner.Alltoall(c, send, recv)
+		before, err := planner.PrepareAlltoall(ctx, c, send, recv)
 		if err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func TestTunerOfValue(t *testing.T) {
 				if call%2 == 0 {
 					err = before.Run(ctx)
 				} else {
-					err = planner.AlltoallvNow(ctx, c, send, counts, recv, counts)
+					err = planner.Alltoallv(ctx, c, send, counts, recv, counts)
 				}
 				for i, got := range recv {
 					if got != int64(call*n+i/100) {
@@ -71,7 +71,7 @@ func TestTunerOfValue(t *testing.T) {
 		if v, err := c.Value("small"); v != 4096 || err != nil || tuner.Holds() != "4096" || before.Plan().Eager != 4096 {
 			return fmt.Errorf("$small is %d in the end, %w\n%s", v, err, tuner.Explain())
 		}
-		after, err := planner.Alltoall(c, send, recv)
+		after, err := planner.PrepareAlltoall(ctx, c, send, recv)
 		if err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func TestTunerOfValue(t *testing.T) {
 func TestTunerOfPlans(t *testing.T) {
 	onBothKinds(t, 2, 2, &planner.Options{Plan: "bcast:w=3"}, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]byte, 1<<16)
-		of, err := planner.Bcast(c, buf, 0)
+		of, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func TestTunerOfPlans(t *testing.T) {
 				if buf[call%len(buf)] != byte(call) || of.Plan().Window != 3 {
 					return fmt.Errorf("call %d has brought %d by %v", call, buf[call%len(buf)], of.Plan())
 				}
-				return planner.BcastNow(ctx, c, buf, 0)
+				return planner.Bcast(ctx, c, buf, 0)
 			})
 			if err != nil {
 				return fmt.Errorf("call %d: %w", call, err)
@@ -160,7 +160,7 @@ func TestTunerFails(t *testing.T) {
 						if call == at && c.Rank() == 1 && broken {
 							cancel()
 						}
-						err := planner.BarrierNow(ctx, c)
+						err := planner.Barrier(ctx, c)
 						if call == at && c.Rank() == 1 && !broken {
 							return errOwn
 						}
@@ -199,7 +199,7 @@ func TestTunersDiffer(t *testing.T) {
 			return err
 		}
 		for range 10 {
-			if err := tuner.Run(ctx, func(ctx context.Context) error { return planner.BarrierNow(ctx, c) }); err != nil {
+			if err := tuner.Run(ctx, func(ctx context.Context) error { return planner.Barrier(ctx, c) }); err != nil {
 				return err
 			}
 		}
@@ -216,7 +216,7 @@ func TestTunersDiffer(t *testing.T) {
 func TestTuneErrors(t *testing.T) {
 	comms := localComms(t, "2", &planner.Options{RulesData: []byte(skewed)})
 	c := comms[0]
-	other, err := planner.Barrier(comms[1])
+	other, err := planner.PrepareBarrier(t.Context(), comms[1])
 	if err != nil {
 		t.Fatal(err)
 	}

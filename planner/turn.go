@@ -31,7 +31,7 @@ func (c *Comm) Turn(ctx context.Context) error {
 	}
 	now := time.Now()
 	votes := []int64{int64(c.Waiting()), -int64(c.turn.spacing(now))} // the fewest calls that a rank wants
-	if err := AllreduceNow(ctx, c, votes, votes, tasks.Max); err != nil {
+	if err := Allreduce(ctx, c, votes, votes, tasks.Max); err != nil {
 		return fmt.Errorf("turn: %w", err)
 	}
 	c.turn.set(int(-votes[1]), now)

@@ -115,7 +115,7 @@ func shared(ctx context.Context, c *planner.Comm, forbidden bool) error {
 		}
 	}
 	before := c.Counters().Copied
-	if err := planner.BcastNow(ctx, c, buf, 0); err != nil {
+	if err := planner.Bcast(ctx, c, buf, 0); err != nil {
 		return err
 	}
 	copied, want := c.Counters().Copied-before, int64(0)
@@ -130,5 +130,5 @@ func shared(ctx context.Context, c *planner.Comm, forbidden bool) error {
 			return fmt.Errorf("element %d: %d", i, got)
 		}
 	}
-	return planner.AllreduceNow(ctx, c, []int64{1}, []int64{0}, tasks.Sum)
+	return planner.Allreduce(ctx, c, []int64{1}, []int64{0}, tasks.Sum)
 }

@@ -46,20 +46,20 @@ func (u *uniformCall) fill(c *planner.Comm) {
 }
 
 // make makes the collective.
-func (u *uniformCall) make(c *planner.Comm) (*planner.Collective, error) {
+func (u *uniformCall) make(ctx context.Context, c *planner.Comm) (*planner.Collective, error) {
 	switch u.coll {
 	case tasks.Allreduce:
-		return planner.Allreduce(c, u.send, u.recv, tasks.Sum)
+		return planner.PrepareAllreduce(ctx, c, u.send, u.recv, tasks.Sum)
 	case tasks.Reduce:
-		return planner.Reduce(c, u.send, u.recv, tasks.Sum, u.root)
+		return planner.PrepareReduce(ctx, c, u.send, u.recv, tasks.Sum, u.root)
 	case tasks.ReduceScatter:
-		return planner.ReduceScatter(c, u.send, u.recv[:u.n], tasks.Sum)
+		return planner.PrepareReduceScatter(ctx, c, u.send, u.recv[:u.n], tasks.Sum)
 	case tasks.Alltoall:
-		return planner.Alltoall(c, u.send, u.recv)
+		return planner.PrepareAlltoall(ctx, c, u.send, u.recv)
 	case tasks.Scan:
-		return planner.Scan(c, u.send, u.recv, tasks.Sum)
+		return planner.PrepareScan(ctx, c, u.send, u.recv, tasks.Sum)
 	default:
-		return planner.Exscan(c, u.send, u.recv, tasks.Sum)
+		return planner.PrepareExscan(ctx, c, u.send, u.recv, tasks.Sum)
 	}
 }
 
@@ -153,14 +153,14 @@ func callUntilCancelled(t *testing.T, comms []*planner.Comm, seed uint64, unifor
 				time.AfterFunc(time.Duration(rand.Int64N(int64(2*time.Millisecond))), end)
 			}
 			u.fill(c)
-			col, err := u.make(c)
+			col, err := u.make(ctx, c)
 			if err != nil {
 				return err
 			}
 			if call%3 == 1 {
 				var started *planner.Pending
 				if started, err = col.Start(mine); err == nil {
-					err = started.WaitContext(mine)
+					err = started.Wait(mine)
 				}
 			} else {
 				err = col.Run(mine)
@@ -183,7 +183,7 @@ func callUntilCancelled(t *testing.T, comms []*planner.Comm, seed uint64, unifor
 			if err != nil || len(change.Lost) > 0 {
 				return fmt.Errorf("lost %v: %w", change.Lost, err)
 			}
-			again, err := col.On(next)
+			again, err := col.On(ctx, next)
 			if err == nil {
 				err = again.Run(ctx)
 			}
@@ -239,7 +239,7 @@ func TestUniformAllocates(t *testing.T) {
 	var cols [2]*planner.Collective
 	for r, c := range comms {
 		buf := make([]float32, 1000)
-		if cols[r], err = planner.Allreduce(c, buf, buf, tasks.Sum); err != nil {
+		if cols[r], err = planner.PrepareAllreduce(t.Context(), c, buf, buf, tasks.Sum); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -285,14 +285,14 @@ func TestOnOthers(t *testing.T) {
 	defer closeAll(t, comms)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		buf := []int32{int32(c.Rank())}
-		col, err := planner.Bcast(c, buf, 2)
+		col, err := planner.PrepareBcast(ctx, c, buf, 2)
 		if err != nil {
 			return err
 		}
-		if _, err := col.On(strangers[c.Rank()]); err == nil {
+		if _, err := col.On(ctx, strangers[c.Rank()]); err == nil {
 			return errors.New("made on ranks of another job")
 		}
-		if _, err := col.On(nil); err == nil {
+		if _, err := col.On(ctx, nil); err == nil {
 			return errors.New("made on nothing")
 		}
 		color := 0
@@ -303,18 +303,18 @@ func TestOnOthers(t *testing.T) {
 		if err != nil || some == nil {
 			return err
 		}
-		on, err := col.On(some) // on which the root is rank 0
+		on, err := col.On(ctx, some) // on which the root is rank 0
 		if err == nil {
 			err = on.Run(ctx)
 		}
 		if err != nil || buf[0] != 2 {
 			return fmt.Errorf("%d: %w", buf[0], err)
 		}
-		of0, err := planner.Bcast(c, buf, 0)
+		of0, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
-		if _, err := of0.On(some); err == nil {
+		if _, err := of0.On(ctx, some); err == nil {
 			return errors.New("made without its root")
 		}
 		return nil
@@ -332,7 +332,7 @@ func TestUniformIsInherited(t *testing.T) {
 					return err
 				}
 			}
-			if err := planner.BcastNow(ctx, c, id, 0); err != nil {
+			if err := planner.Bcast(ctx, c, id, 0); err != nil {
 				return err
 			}
 			sub, err := c.Sub(id[0], []int{0, 1})
@@ -344,7 +344,7 @@ func TestUniformIsInherited(t *testing.T) {
 				return err
 			}
 			for i, d := range []*planner.Comm{sub, dup} {
-				if err := planner.BcastNow(ctx, d, id, 0); err != nil {
+				if err := planner.Bcast(ctx, d, id, 0); err != nil {
 					return err
 				}
 				if n := d.Counters(); c.Rank() == 1 && n.Eager > 0 != uniform {

@@ -28,7 +28,7 @@ func TestProcessesUnreadable(t *testing.T) {
 		if c.Rank() != root {
 			buf = make([]byte, n)
 		}
-		err := planner.BcastNow(ctx, c, buf, root)
+		err := planner.Bcast(ctx, c, buf, root)
 		if c.Rank() != root {
 			return blames(err, root)
 		}
@@ -44,7 +44,7 @@ func TestProcessesUnreadable(t *testing.T) {
 func readable(comms []*planner.Comm) bool {
 	var copied [3]int64
 	for i, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
-		err := planner.BcastNow(ctx, c, make([]byte, 1<<20), 1)
+		err := planner.Bcast(ctx, c, make([]byte, 1<<20), 1)
 		copied[c.Rank()] = c.Counters().Copied
 		return err
 	}) {

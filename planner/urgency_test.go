@@ -26,7 +26,7 @@ func TestSetUrgency(t *testing.T) {
 			for i := range buf {
 				buf[i] = int64(i + k)
 			}
-			col, err := planner.Allreduce(c, buf, buf, tasks.Sum)
+			col, err := planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Sum)
 			if err == nil {
 				err = col.SetUrgency(int32(k - 2))
 			}
@@ -48,7 +48,7 @@ func TestSetUrgency(t *testing.T) {
 			return fmt.Errorf("in a call: %w", busy)
 		}
 		for k, p := range pending {
-			if err := p.Wait(); err != nil {
+			if err := p.Wait(ctx); err != nil {
 				return err
 			}
 			for i, v := range bufs[k] {

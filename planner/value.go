@@ -9,7 +9,7 @@ import (
 )
 
 // AllreduceValue combines one value of each rank and returns the result on all of them,
-// such as the sum of a loss. It is [AllreduceNow] of one element: from the second call with
+// such as the sum of a loss. It is [Allreduce] of one element: from the second call with
 // the same type and operation on it allocates nothing. On an error it returns zero.
 func AllreduceValue[T any](ctx context.Context, c *Comm, v T, op tasks.Op) (T, error) {
 	var zero T
@@ -25,7 +25,7 @@ func AllreduceValue[T any](ctx context.Context, c *Comm, v T, op tasks.Op) (T, e
 	}
 	one := unsafe.Slice((*T)(unsafe.Pointer(room)), 1)
 	one[0] = v
-	if err := AllreduceNow(ctx, c, one, one, op); err != nil {
+	if err := Allreduce(ctx, c, one, one, op); err != nil {
 		return zero, err // the room may still be in use
 	}
 	v = one[0]

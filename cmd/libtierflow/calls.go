@@ -137,7 +137,7 @@ func tfCallWithin(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointe
 	defer cancel()
 	c, r, from, to, err := readCall(h, request, send, recv)
 	if err == nil {
-		err = c.PrepareNow(ctx, r, from, to)
+		err = c.RunRequest(ctx, r, from, to)
 	}
 	return status(err)
 }

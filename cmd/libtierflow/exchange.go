@@ -42,7 +42,7 @@ func (c *comm) exchange(coll tasks.Collective, root int, give, get *C.tf_block) 
 	if err != nil {
 		return err
 	}
-	return c.ExchangeNow(context.Background(), coll, root, from, to)
+	return c.Exchange(context.Background(), coll, root, from, to)
 }
 
 // startExchange starts one.

@@ -212,7 +212,7 @@ func BenchmarkCall(b *testing.B) {
 		}
 		defer comm.Close()
 		one, all := []float64{1}, []float64{0}
-		sum, err := planner.Allreduce(comm, one, all, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(b.Context(), comm, one, all, tasks.Sum)
 		if err != nil {
 			b.Fatal(err)
 		}

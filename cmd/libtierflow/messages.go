@@ -167,8 +167,8 @@ func tfStartRecv(h C.uintptr_t, from, tag, kind C.int, buffer unsafe.Pointer, co
 }
 
 // Wait waits for it, and notes what has come.
-func (t *startedTransfer) Wait() error {
-	n, err := t.Transfer.Wait()
+func (t *startedTransfer) Wait(ctx context.Context) error {
+	n, err := t.Transfer.Wait(ctx)
 	if err != nil || !t.receives {
 		return err
 	}

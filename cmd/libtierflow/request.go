@@ -9,6 +9,7 @@ package main
 import "C"
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -119,7 +120,7 @@ func (c *comm) ready(q *C.tf_request) error {
 	if err != nil {
 		return err
 	}
-	return c.Ready(k.request)
+	return c.Ready(context.Background(), k.request)
 }
 
 // explain says how a request is done.

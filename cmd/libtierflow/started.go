@@ -14,7 +14,7 @@ import (
 // running is a call on its way. Wait is called once.
 type running interface {
 	Done() bool
-	Wait() error
+	Wait(ctx context.Context) error
 }
 
 // started is what a tf_run stands for.
@@ -56,7 +56,7 @@ func (s *started) await(ctx context.Context) bool {
 	w := &waiter{ended: make(chan struct{})}
 	if s.waiter.CompareAndSwap(nil, w) {
 		go func() { // end waits for it
-			w.err = s.Wait()
+			w.err = s.Wait(context.Background())
 			close(w.ended)
 		}()
 	}
@@ -86,7 +86,7 @@ func (s *started) awaitHere(ctx context.Context) bool {
 // end waits for the call, once.
 func (s *started) end() error {
 	if s.waiter.CompareAndSwap(nil, &caller) {
-		return s.Wait()
+		return s.Wait(context.Background())
 	}
 	w := s.waiter.Load()
 	<-w.ended
@@ -106,7 +106,7 @@ func (c *comm) start(r tasks.Request, send, recv []byte) (s *startedCollective, 
 		err = s.col.Rebind(send, recv)
 	} else {
 		s = &startedCollective{comm: c}
-		s.col, err = c.Prepare(r, send, recv)
+		s.col, err = c.Prepare(context.Background(), r, send, recv)
 	}
 	if err != nil {
 		return nil, err
@@ -132,8 +132,8 @@ func (c *comm) spareFor(r tasks.Request) *startedCollective {
 }
 
 // Wait waits for it, and keeps the reusable collective.
-func (s *startedCollective) Wait() error {
-	if err := s.Pending.Wait(); err != nil {
+func (s *startedCollective) Wait(ctx context.Context) error {
+	if err := s.Pending.Wait(ctx); err != nil {
 		return err
 	}
 	c := s.comm

@@ -66,7 +66,7 @@ func lateRank() error {
 		if i == 20 && comm.Rank() == 1 {
 			select {}
 		}
-		if err := planner.BarrierNow(ctx, comm); err != nil {
+		if err := planner.Barrier(ctx, comm); err != nil {
 			return err
 		}
 	}

@@ -22,7 +22,7 @@ func stuckRank() error {
 	if err != nil {
 		return err
 	}
-	if err := planner.BarrierNow(ctx, comm); err != nil {
+	if err := planner.Barrier(ctx, comm); err != nil {
 		return err
 	}
 	if comm.Rank() == 1 {
@@ -30,7 +30,7 @@ func stuckRank() error {
 		select {}
 	}
 	time.AfterFunc(time.Second, func() { kill(syscall.SIGQUIT) })
-	fmt.Println(planner.BcastNow(ctx, comm, make([]float32, 1<<20), 1))
+	fmt.Println(planner.Bcast(ctx, comm, make([]float32, 1<<20), 1))
 	return nil
 }
 

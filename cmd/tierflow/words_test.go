@@ -30,7 +30,7 @@ func main() {
 		fmt.Println(err)
 		os.Exit(3)
 	}
-	if bcast, err := planner.Bcast(comm, make([]int64, 100), 0); err != nil {
+	if bcast, err := planner.PrepareBcast(context.Background(), comm, make([]int64, 100), 0); err != nil {
 		fmt.Println(err)
 	} else if comm.Rank() == 0 {
 		fmt.Println(bcast.Explain())
@@ -46,7 +46,7 @@ func awareRank() error {
 		return err
 	}
 	defer comm.Close()
-	bcast, err := planner.Bcast(comm, make([]int64, 100), 0)
+	bcast, err := planner.PrepareBcast(context.Background(), comm, make([]int64, 100), 0)
 	if err == nil {
 		fmt.Println(bcast.Explain())
 	}

@@ -19,7 +19,7 @@ func BenchmarkRound(b *testing.B) {
 func benchRound[T exact.Float](b *testing.B) {
 	const n = 1 << 20
 	err := planner.Run(b.Context(), "1x1", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := exact.New[T](c, n, 1, nil)
+		s, err := exact.New[T](ctx, c, n, 1, nil)
 		if err != nil {
 			return err
 		}
@@ -46,11 +46,11 @@ func BenchmarkAllreduce(b *testing.B) {
 		b.Run(fmt.Sprintf("order=%s/ranks=4/size=4MiB", kind), func(b *testing.B) {
 			err := planner.Run(b.Context(), "1x4", nil, func(ctx context.Context, c *planner.Comm) error {
 				x, dst := contribution[float32](c.Rank(), n), make([]float32, n)
-				free, err := planner.Allreduce(c, x, dst, tasks.Sum)
+				free, err := planner.PrepareAllreduce(ctx, c, x, dst, tasks.Sum)
 				if err != nil {
 					return err
 				}
-				s, err := exact.New[float32](c, n, c.Size(), nil)
+				s, err := exact.New[float32](ctx, c, n, c.Size(), nil)
 				if err != nil {
 					return err
 				}

@@ -2,7 +2,7 @@
 // any layout of the ranks, any plan, any order of arrival, and any number of ranks that share the
 // same contributions.
 //
-//	sum, err := exact.New[float32](comm, len(grad), 24, nil) // 24 contributions, of all ranks together
+//	sum, err := exact.New[float32](ctx, comm, len(grad), 24, nil) // 24 contributions, of all ranks together
 //	for range steps {
 //		mine := compute() // this rank's contributions
 //		err = sum.Run(ctx, mine, grad)

@@ -82,8 +82,8 @@ type adder[T Float] interface {
 }
 
 // New makes a sum of n elements, for at most so many contributions of all ranks together. No
-// message is sent.
-func New[T Float](c *planner.Comm, n, contributions int, o *Options) (*Sum[T], error) {
+// message is sent, unless [planner.Options.Effort] is [planner.EffortMeasure].
+func New[T Float](ctx context.Context, c *planner.Comm, n, contributions int, o *Options) (*Sum[T], error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -101,11 +101,11 @@ func New[T Float](c *planner.Comm, n, contributions int, o *Options) (*Sum[T], e
 	switch any(*new(T)).(type) {
 	case float32:
 		var a *round[float32, uint8, int32]
-		a, err = newRound(c, p, loops32)
+		a, err = newRound(ctx, c, p, loops32)
 		s.of, _ = any(a).(adder[T])
 	default:
 		var a *round[float64, uint16, int64]
-		a, err = newRound(c, p, loops64)
+		a, err = newRound(ctx, c, p, loops64)
 		s.of, _ = any(a).(adder[T])
 	}
 	if err != nil {
@@ -117,7 +117,7 @@ func New[T Float](c *planner.Comm, n, contributions int, o *Options) (*Sum[T], e
 // Allreduce sums one contribution of each rank: recv of all ranks is the sum of send of all ranks.
 // Both may be the same slice. It makes a [Sum] and frees it; who calls often keeps one.
 func Allreduce[T Float](ctx context.Context, c *planner.Comm, send, recv []T) error {
-	s, err := New[T](c, len(send), c.Size(), nil)
+	s, err := New[T](ctx, c, len(send), c.Size(), nil)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ type round[T Float, E exponent, Q carrier] struct {
 	marked bool                // in this round there are special elements
 }
 
-func newRound[T Float, E exponent, Q carrier](c *planner.Comm, p problem, l *loops[T, E, Q]) (s *round[T, E, Q], err error) {
+func newRound[T Float, E exponent, Q carrier](ctx context.Context, c *planner.Comm, p problem, l *loops[T, E, Q]) (s *round[T, E, Q], err error) {
 	blocks := (p.n + p.block - 1) / p.block
 	s = &round[T, E, Q]{problem: p, loops: l, comm: c, id: p.hash()}
 	s.all = make([]E, blocks+topWords)
@@ -213,8 +213,8 @@ func newRound[T Float, E exponent, Q carrier](c *planner.Comm, p problem, l *loo
 		return nil, err
 	}
 	s.acc = s.lent[:p.n]
-	if s.most, err = planner.Allreduce(c, s.all, s.all, tasks.Max); err == nil {
-		s.total, err = planner.Allreduce(c, s.lent, s.lent, tasks.Sum)
+	if s.most, err = planner.PrepareAllreduce(ctx, c, s.all, s.all, tasks.Max); err == nil {
+		s.total, err = planner.PrepareAllreduce(ctx, c, s.lent, s.lent, tasks.Sum)
 	}
 	if err != nil {
 		planner.Free(c, s.lent)
@@ -307,7 +307,7 @@ func (s *round[T, E, Q]) sum(ctx context.Context, dst []T) error {
 		return fmt.Errorf("exact sum: %w", err)
 	}
 	if s.marked {
-		if err := planner.AllreduceNow(ctx, s.comm, s.flags, s.flags, tasks.Bor); err != nil {
+		if err := planner.Allreduce(ctx, s.comm, s.flags, s.flags, tasks.Bor); err != nil {
 			return fmt.Errorf("exact sum: NaN and infinities: %w", err)
 		}
 	}

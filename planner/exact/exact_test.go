@@ -46,7 +46,7 @@ func sumOf[T exact.Float](t *testing.T, topo string, o *planner.Options, n, cont
 	t.Helper()
 	var found []T
 	err := run(t, topo, o, func(ctx context.Context, c *planner.Comm) error {
-		s, err := exact.New[T](c, n, contributions, how)
+		s, err := exact.New[T](ctx, c, n, contributions, how)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func sumOf[T exact.Float](t *testing.T, topo string, o *planner.Options, n, cont
 		if c.Rank() == 0 {
 			found = slices.Clone(dst)
 		}
-		if err := planner.BcastNow(ctx, c, dst, 0); err != nil {
+		if err := planner.Bcast(ctx, c, dst, 0); err != nil {
 			return err
 		}
 		again := slices.Repeat([]T{-7}, n)
@@ -99,7 +99,7 @@ func TestSameBits(t *testing.T) {
 		for _, plan := range plans {
 			o := &planner.Options{Plan: plan}
 			if err := run(t, topo, o, func(_ context.Context, c *planner.Comm) error {
-				_, err := exact.New[float32](c, n, contributions, nil)
+				_, err := exact.New[float32](t.Context(), c, n, contributions, nil)
 				return err
 			}); err != nil {
 				refused++ // a plan that isn't for this layout
@@ -134,7 +134,7 @@ func TestFloatsAddedFirstDiffer(t *testing.T) {
 					x[k] += v
 				}
 			}
-			s, err := exact.New[float32](c, len(x), c.Size(), nil)
+			s, err := exact.New[float32](ctx, c, len(x), c.Size(), nil)
 			if err != nil {
 				return err
 			}
@@ -354,7 +354,7 @@ func TestMisuse(t *testing.T) {
 		}, "2 contributions were added that Look had not seen"},
 	} {
 		err := run(t, "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
-			s, err := exact.New[float32](c, n, 4, nil)
+			s, err := exact.New[float32](ctx, c, n, 4, nil)
 			if err != nil {
 				return err
 			}
@@ -370,7 +370,7 @@ func TestMisuse(t *testing.T) {
 	}
 	for _, bad := range []struct{ n, contributions, block int }{{-1, 1, 0}, {1, 0, 0}, {1, exact.MaxContributions + 1, 0}, {1, 1, -1}} {
 		err := run(t, "1x1", nil, func(_ context.Context, c *planner.Comm) error {
-			_, err := exact.New[float32](c, bad.n, bad.contributions, &exact.Options{Block: bad.block})
+			_, err := exact.New[float32](t.Context(), c, bad.n, bad.contributions, &exact.Options{Block: bad.block})
 			return err
 		})
 		if err == nil || !strings.Contains(err.Error(), "allowed are") {
@@ -382,7 +382,7 @@ func TestMisuse(t *testing.T) {
 // Ranks that mean different sums are told so, all of them.
 func TestRanksDiffer(t *testing.T) {
 	err := run(t, "1x3", nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := exact.New[float64](c, 10, 3+c.Rank()/2, nil)
+		s, err := exact.New[float64](ctx, c, 10, 3+c.Rank()/2, nil)
 		if err != nil {
 			return err
 		}
@@ -399,7 +399,7 @@ func TestRanksDiffer(t *testing.T) {
 func TestAllocatesNothing(t *testing.T) {
 	err := run(t, "1x1", nil, func(ctx context.Context, c *planner.Comm) error {
 		x := [][]float32{contribution[float32](1, 5000)}
-		s, err := exact.New[float32](c, 5000, 1, nil)
+		s, err := exact.New[float32](ctx, c, 5000, 1, nil)
 		if err != nil {
 			return err
 		}

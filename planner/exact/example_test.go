@@ -13,7 +13,7 @@ func Example() {
 	ctx := context.Background()
 	for _, topo := range []string{"1x1", "1x2", "3x1"} {
 		err := planner.Run(ctx, topo, nil, func(ctx context.Context, comm *planner.Comm) error {
-			sum, err := exact.New[float32](comm, 1, 6, nil)
+			sum, err := exact.New[float32](ctx, comm, 1, 6, nil)
 			if err != nil {
 				return err
 			}

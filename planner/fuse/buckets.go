@@ -352,7 +352,7 @@ func (c *call) finish(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.waited {
-		c.waited, c.err = true, c.pending.WaitContext(ctx)
+		c.waited, c.err = true, c.pending.Wait(ctx)
 	}
 	return c.err
 }
@@ -458,7 +458,7 @@ func (b *Buckets[T]) Learn(ctx context.Context) error {
 	for k, i := range b.lastArrivals {
 		order[k] = int64(i)
 	}
-	if err := planner.BcastNow(ctx, b.comm, order, 0); err != nil {
+	if err := planner.Bcast(ctx, b.comm, order, 0); err != nil {
 		return fmt.Errorf("buckets: learn: %w", err)
 	}
 	learnt := make([]int, len(order))

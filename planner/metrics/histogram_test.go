@@ -17,15 +17,15 @@ func TestHistograms(t *testing.T) {
 	const large, small = 7, 4000
 	err := planner.Run(t.Context(), "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 1<<17)
-		bcast, err := planner.Bcast(c, buf, 0)
+		bcast, err := planner.PrepareBcast(ctx, c, buf, 0)
 		for range large {
 			err = errors.Join(err, bcast.Run(ctx))
 		}
 		for range small {
-			err = errors.Join(err, planner.BarrierNow(ctx, c))
+			err = errors.Join(err, planner.Barrier(ctx, c))
 		}
 		if err != nil || c.Rank() > 0 {
-			return errors.Join(err, planner.BarrierNow(ctx, c))
+			return errors.Join(err, planner.Barrier(ctx, c))
 		}
 		text, values := page(t)
 		lint(t, text)
@@ -41,7 +41,7 @@ func TestHistograms(t *testing.T) {
 		if name := rank(values, "tierflow_bus_bytes_per_second_count", 0, `collective="barrier"`); values[name] != 0 {
 			t.Errorf("barriers have bandwidth: %s", name)
 		}
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -89,15 +89,15 @@ func TestCounts(t *testing.T) {
 	o := &planner.Options{Plan: plan}
 	err := planner.Run(t.Context(), "2x2", o, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 1<<10)
-		bcast, err := planner.Bcast(c, buf, 0)
+		bcast, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
 		for range 5 {
 			err = errors.Join(err, bcast.Run(ctx))
 		}
-		if err = errors.Join(err, planner.BarrierNow(ctx, c)); err != nil || c.Rank() != 0 {
-			return errors.Join(err, planner.BarrierNow(ctx, c))
+		if err = errors.Join(err, planner.Barrier(ctx, c)); err != nil || c.Rank() != 0 {
+			return errors.Join(err, planner.Barrier(ctx, c))
 		}
 		text, values := page(t)
 		// Rank 0 sends to the other node's leader and to its neighbour, 4 KiB each, then barriers of no bytes.
@@ -120,7 +120,7 @@ func TestCounts(t *testing.T) {
 			t.Errorf("with a plan:\n%s", text)
 		}
 		lint(t, text)
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -149,7 +149,7 @@ func TestReadInPlace(t *testing.T) {
 	o := &planner.Options{Plan: "shape=flat,s=solo"}
 	err := planner.Run(t.Context(), "1x2", o, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]float32, 1<<18)
-		if err := planner.BcastNow(ctx, c, buf, 0); err != nil {
+		if err := planner.Bcast(ctx, c, buf, 0); err != nil {
 			return err
 		}
 		if c.Rank() == 1 {
@@ -158,7 +158,7 @@ func TestReadInPlace(t *testing.T) {
 				t.Errorf("rank 1 read %v and sent %v; want 1 MiB and nothing", u.Read, u.Sent)
 			}
 		}
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestWaiting(t *testing.T) {
 	o := &planner.Options{StallAfter: 150 * time.Millisecond}
 	err := planner.Run(t.Context(), "1x2", o, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 0 {
-			return planner.BarrierNow(ctx, c)
+			return planner.Barrier(ctx, c)
 		}
 		if err := clocktest.Await(ctx, func() bool {
 			u := planner.Usages()[0]
@@ -177,7 +177,7 @@ func TestWaiting(t *testing.T) {
 		}); err != nil {
 			return err
 		}
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestComputing(t *testing.T) {
 	go func() {
 		over <- planner.Run(t.Context(), "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 			buf := []float32{1}
-			return planner.ReduceNow(ctx, c, buf, make([]float32, 1), op, 0)
+			return planner.Reduce(ctx, c, buf, make([]float32, 1), op, 0)
 		})
 	}()
 	<-inside
@@ -224,7 +224,7 @@ func TestBroken(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := planner.BarrierNow(ctx, comms[0]); err == nil {
+	if err := planner.Barrier(ctx, comms[0]); err == nil {
 		t.Fatal("a barrier with a cancelled context")
 	}
 	if _, err := comms[1].Dup(t.Context()); err == nil {
@@ -243,12 +243,12 @@ func TestVar(t *testing.T) {
 		t.Errorf("without a job: %s", got)
 	}
 	err := planner.Run(t.Context(), "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
-		err := planner.BarrierNow(ctx, c)
+		err := planner.Barrier(ctx, c)
 		var all []planner.Usage
 		if text := (metrics.Var{}).String(); json.Unmarshal([]byte(text), &all) != nil || len(all) == 0 || all[0].Calls[0].Collective != "barrier" {
 			t.Errorf("%s", text)
 		}
-		return errors.Join(err, planner.BarrierNow(ctx, c))
+		return errors.Join(err, planner.Barrier(ctx, c))
 	})
 	if err != nil {
 		t.Fatal(err)

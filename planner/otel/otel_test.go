@@ -59,7 +59,7 @@ func TestObserve(t *testing.T) {
 	}
 	const plan = "shape=han,i=adapt/binomial,s=adapt/binomial"
 	err = planner.Run(t.Context(), "2x1", &planner.Options{Plan: plan}, func(ctx context.Context, c *planner.Comm) error {
-		err := planner.BcastNow(ctx, c, make([]float32, 1<<10), 0)
+		err := planner.Bcast(ctx, c, make([]float32, 1<<10), 0)
 		if c.Rank() == 0 {
 			values := collect(t, reader)
 			if got := values["tierflow.sent"][of(0, attribute.String("tierflow.level", "network"))]; got != 4096 {
@@ -75,7 +75,7 @@ func TestObserve(t *testing.T) {
 				t.Errorf("%v bcasts in %d metrics: %v", calls, len(values), values)
 			}
 		}
-		return errors.Join(err, planner.BarrierNow(ctx, c))
+		return errors.Join(err, planner.Barrier(ctx, c))
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -107,7 +107,7 @@ func TestSpans(t *testing.T) {
 			return err
 		}
 		x := []float32{1, float32(c.Rank())}
-		sum, err := planner.Allreduce(c, x, x, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, x, x, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func TestSpanOfFailure(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		barrier, err := planner.Barrier(c)
+		barrier, err := planner.PrepareBarrier(ctx, c)
 		if err != nil {
 			return err
 		}

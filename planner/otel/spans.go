@@ -30,7 +30,7 @@ func NewSpans(ctx context.Context, p trace.TracerProvider, c *planner.Comm) (*Sp
 	if c.Rank() == 0 {
 		_, _ = rand.Read(s.id[:]) // it never fails
 	}
-	if err := planner.BcastNow(ctx, c, s.id[:], 0); err != nil {
+	if err := planner.Bcast(ctx, c, s.id[:], 0); err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	return s, nil
@@ -55,7 +55,7 @@ func (s *Spans) Start(ctx context.Context, c *planner.Collective) (wait func() e
 		return nil, err
 	}
 	return func() error {
-		err := pending.Wait()
+		err := pending.Wait(ctx)
 		endSpan(span, err)
 		return err
 	}, nil

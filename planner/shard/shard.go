@@ -138,7 +138,7 @@ func (s *Shards[T]) Gather(ctx context.Context, u int) (err error) {
 		return fmt.Errorf("gather unit %d: all %d buffers hold other units; Free one", u, len(s.buffers))
 	}
 	if b.gathers[u] == nil {
-		col, err := planner.Allgather(s.comm, x.own, b.data[:s.Padded(u)])
+		col, err := planner.PrepareAllgather(ctx, s.comm, x.own, b.data[:s.Padded(u)])
 		if err == nil {
 			err = col.SetUrgency(1) // computing waits for it, and for no reduction
 		}
@@ -172,7 +172,7 @@ func finish(ctx context.Context, p **planner.Pending) error {
 	if *p == nil {
 		return nil
 	}
-	err := (*p).WaitContext(ctx)
+	err := (*p).Wait(ctx)
 	if err == nil {
 		*p = nil
 	}
@@ -204,7 +204,7 @@ func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
 	if x.reducing != nil {
 		return fmt.Errorf("reduce unit %d: the reduction before has not ended; Grad waits for it", u)
 	}
-	r, err := s.reduction(grad, x.grad)
+	r, err := s.reduction(ctx, grad, x.grad)
 	if err != nil {
 		return fmt.Errorf("reduce unit %d: %w", u, err)
 	}
@@ -216,7 +216,7 @@ func (s *Shards[T]) Reduce(ctx context.Context, u int, grad []T) (err error) {
 }
 
 // reduction takes an idle one for such slices, best the last user of them, or makes one.
-func (s *Shards[T]) reduction(from, to []T) (*reduction[T], error) {
+func (s *Shards[T]) reduction(ctx context.Context, from, to []T) (*reduction[T], error) {
 	best := -1
 	for i, r := range s.idle {
 		if &r.from[0] == &from[0] && &r.to[0] == &to[0] {
@@ -235,7 +235,7 @@ func (s *Shards[T]) reduction(from, to []T) (*reduction[T], error) {
 			return r, nil
 		} // else its plan copies blocks, and can't have other slices
 	}
-	col, err := planner.ReduceScatter(s.comm, from, to, s.op)
+	col, err := planner.PrepareReduceScatter(ctx, s.comm, from, to, s.op)
 	return &reduction[T]{col, from, to}, err
 }
 

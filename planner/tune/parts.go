@@ -195,7 +195,7 @@ func shareJSON(ctx context.Context, c *planner.Comm, v any, root int) error {
 // ShareBytes returns root's bytes on all ranks; nil: there are none.
 func ShareBytes(ctx context.Context, c *planner.Comm, data []byte, root int) ([]byte, error) {
 	n := []int64{int64(len(data))}
-	if err := planner.BcastNow(ctx, c, n, root); err != nil {
+	if err := planner.Bcast(ctx, c, n, root); err != nil {
 		return nil, err
 	}
 	if n[0] == 0 {
@@ -204,5 +204,5 @@ func ShareBytes(ctx context.Context, c *planner.Comm, data []byte, root int) ([]
 	if c.Rank() != root {
 		data = make([]byte, n[0])
 	}
-	return data, planner.BcastNow(ctx, c, data, root)
+	return data, planner.Bcast(ctx, c, data, root)
 }

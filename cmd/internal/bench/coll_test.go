@@ -36,7 +36,7 @@ func rowLines(out string) []string {
 func onRanks(t *testing.T, n string, r tasks.Request, rotate bool, f func(ctx context.Context, c *planner.Comm, s *subject) error) {
 	t.Helper()
 	err := planner.Run(t.Context(), n, nil, func(ctx context.Context, c *planner.Comm) error {
-		s, err := newSubject(c, c, r, rotate, payload.Ordinary)
+		s, err := newSubject(ctx, c, c, r, rotate, payload.Ordinary)
 		if err != nil {
 			return err
 		}
@@ -370,7 +370,7 @@ func TestRotatingRootsAreChecked(t *testing.T) {
 		}
 		onRanks(t, "3", r, true, func(ctx context.Context, c *planner.Comm, s *subject) error {
 			for root := levels.Rank(1); root < 3; root++ {
-				if err := s.addCall(root); err != nil {
+				if err := s.addCall(ctx, root); err != nil {
 					return err
 				}
 			}

@@ -124,7 +124,7 @@ func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
 	if m.stream != nil && r.Bytes() > 0 {
 		streams = append(streams, newWireSubject(m.comms[0], m.own[0], m.stream, r))
 	}
-	operations, err := m.prepare(r, roots)
+	operations, err := m.prepare(ctx, r, roots)
 	if err != nil {
 		return err
 	}
@@ -152,20 +152,20 @@ func (m *collRank) measure(ctx context.Context, r tasks.Request) error {
 }
 
 // prepare returns the subjects of a request: for each plan one from each root.
-func (m *collRank) prepare(r tasks.Request, roots []levels.Rank) ([]*subject, error) {
+func (m *collRank) prepare(ctx context.Context, r tasks.Request, roots []levels.Rank) ([]*subject, error) {
 	var all []*subject
 	for i, c := range m.comms {
 		take := payload.Take(payload.Ordinary)
 		if m.alloc {
 			take = func(n int64) ([]byte, error) { return planner.Alloc[byte](c, int(n)) }
 		}
-		first, err := newSubject(c, m.own[i], r, m.rotate && r.Rooted(), take)
+		first, err := newSubject(ctx, c, m.own[i], r, m.rotate && r.Rooted(), take)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, first)
 		for _, root := range roots[1:] {
-			other, err := first.withRoot(root)
+			other, err := first.withRoot(ctx, root)
 			if err != nil {
 				return nil, err
 			}

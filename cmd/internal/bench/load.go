@@ -95,7 +95,7 @@ func gatherOthers(ctx context.Context, c *planner.Comm, before usage) (float64, 
 	u := readUsage().since(before)
 	mine := []int64{u.host, u.process, u.own, u.busy, u.all}
 	all := make([]int64, len(mine)*c.Size())
-	if err := planner.AllgatherNow(ctx, c, mine, all); err != nil {
+	if err := planner.Allgather(ctx, c, mine, all); err != nil {
 		return 0, fmt.Errorf("collect processor times: %w", err)
 	}
 	ranks := make([]usage, c.Size())

@@ -225,7 +225,7 @@ func (b *benchP2P) setup(ctx context.Context, c *planner.Comm) (s meter.Setup, e
 		}
 	}
 	hosts := make([]int64, c.Size())
-	if err := planner.AllgatherNow(ctx, c, []int64{pairs.HostNumber()}, hosts); err != nil {
+	if err := planner.Allgather(ctx, c, []int64{pairs.HostNumber()}, hosts); err != nil {
 		return s, err
 	}
 	s.Cores = pairs.Cores(c.Topology(), hosts)

@@ -123,7 +123,7 @@ func (b *benchRecover) run(ctx context.Context, stdout, _ io.Writer) error {
 			return err
 		}
 		if done = int(s.Revision); done > 0 { // the last rank counts
-			if err := planner.AllreduceNow(ctx, c, last[:], all[done-1][:], tasks.Max); err != nil {
+			if err := planner.Allreduce(ctx, c, last[:], all[done-1][:], tasks.Max); err != nil {
 				return err
 			}
 		}
@@ -207,7 +207,7 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 	since := func(column int) { at(column, time.Now()) }
 	data := make([]float64, b.count)
 	for err == nil {
-		err = planner.AllreduceNow(ctx, c, data, data, tasks.Max)
+		err = planner.Allreduce(ctx, c, data, data, tasks.Max)
 	}
 	since(heard)
 	for { // until the survivors have ended a call
@@ -221,12 +221,12 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 		at(decided, change.Decided)
 		since(shrunk)
 		for err == nil && c.Size() > left { // the second one lives
-			err = planner.AllreduceNow(ctx, c, data, data, tasks.Max)
+			err = planner.Allreduce(ctx, c, data, data, tasks.Max)
 		}
 		if err != nil {
 			continue
 		}
-		if err = planner.AllreduceNow(ctx, c, data, data, tasks.Max); err == nil {
+		if err = planner.Allreduce(ctx, c, data, data, tasks.Max); err == nil {
 			since(first)
 			t[full] = float64(death) // fill makes a time of it
 			return c, nil
@@ -238,12 +238,12 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 // does, in ns, and how many are left.
 func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int) (death int64, left int, err error) {
 	began := time.Now()
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return 0, 0, err
 	}
 	soon := time.Now().Add(lead + leadTimes*time.Since(began) + time.Duration(n*7919%20)*time.Millisecond)
 	deaths := []int64{soon.UnixNano(), soon.Add(time.Duration(n*7907%(mostSecond+1)) * time.Millisecond).UnixNano()}
-	if err := planner.BcastNow(ctx, c, deaths, 0); err != nil {
+	if err := planner.Bcast(ctx, c, deaths, 0); err != nil {
 		return 0, 0, err
 	}
 	victims := []int{victim, c.Size() - 1}
@@ -256,7 +256,7 @@ func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int)
 	if left = c.Size() - len(victims); left == 0 {
 		return 0, 0, kit.Usagef("--twice: %v has no third rank", c.Topology())
 	}
-	if err := planner.BarrierNow(ctx, c); err != nil && !planner.Recoverable(err) { // a victim that has left it may be dead
+	if err := planner.Barrier(ctx, c); err != nil && !planner.Recoverable(err) { // a victim that has left it may be dead
 		return 0, 0, err
 	}
 	if i := slices.Index(victims, c.Rank()); i >= 0 {

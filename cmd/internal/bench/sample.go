@@ -58,27 +58,27 @@ type subject struct {
 }
 
 // newSubject prepares the operation on new buffers, made by t.
-func newSubject(c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
+func newSubject(ctx context.Context, c, own *planner.Comm, r tasks.Request, rotate bool, t payload.Take) (*subject, error) {
 	s := &subject{comm: c, own: own, request: r, rotate: rotate, perCall: 1, wrong: make([]int64, 1)}
 	var err error
 	if s.send, s.recv, err = payload.Buffers(r, c.Rank(), c.Size(), t); err != nil {
 		return nil, err
 	}
-	return s, s.addCall(r.Root)
+	return s, s.addCall(ctx, r.Root)
 }
 
 // withRoot returns the same operation from another root, on the same buffers.
-func (s *subject) withRoot(root levels.Rank) (*subject, error) {
+func (s *subject) withRoot(ctx context.Context, root levels.Rank) (*subject, error) {
 	other := &subject{comm: s.comm, own: s.own, request: s.request, perCall: 1, wrong: make([]int64, 1), send: s.send, recv: s.recv}
 	other.request.Root = root
-	return other, other.addCall(root)
+	return other, other.addCall(ctx, root)
 }
 
 // addCall prepares the operation from a root, as the next one of the rotation.
-func (s *subject) addCall(root levels.Rank) error {
+func (s *subject) addCall(ctx context.Context, root levels.Rank) error {
 	r := s.request
 	r.Root = root
-	call, err := payload.Prepare(s.comm, r, s.send, s.recv)
+	call, err := payload.Prepare(ctx, s.comm, r, s.send, s.recv)
 	if err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (s *subject) addRoots(ctx context.Context) error {
 	s.perCall = 1
 	defer func() { s.perCall = calls }()
 	for _, root := range s.comm.Topology().Dealt(maxRoots)[1:] {
-		if err := s.addCall(root); err != nil {
+		if err := s.addCall(ctx, root); err != nil {
 			return err
 		}
 		s.turn = len(s.calls) - 1
@@ -171,7 +171,7 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 	}
 	took := time.Since(begin)
 	// Checking must not take time from ranks still measured.
-	if err := planner.BarrierNow(ctx, s.own); err != nil {
+	if err := planner.Barrier(ctx, s.own); err != nil {
 		return 0, err
 	}
 	if s.request.Coll != tasks.Barrier && received {
@@ -186,11 +186,11 @@ func (s *subject) takeSample(ctx context.Context) (time.Duration, error) {
 func (s *subject) assemble(ctx context.Context) error {
 	if s.single {
 		payload.Rewrite(s.send)
-		if err := planner.BarrierNow(ctx, s.own); err != nil {
+		if err := planner.Barrier(ctx, s.own); err != nil {
 			return err
 		}
 	}
-	return planner.BarrierNow(ctx, s.own)
+	return planner.Barrier(ctx, s.own)
 }
 
 // measure takes samples of all subjects in turn: a disturbance of the machine disturbs all of
@@ -248,5 +248,5 @@ func (s *subject) combineResults(ctx context.Context) error {
 
 // combine combines numbers of all ranks in place.
 func combine[T any](ctx context.Context, c *planner.Comm, numbers []T, op tasks.Op) error {
-	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
+	return planner.Allreduce(ctx, c, numbers, numbers, op)
 }

@@ -101,7 +101,7 @@ func (b *benchSync) giveState(ctx context.Context, c *planner.Comm, state []byte
 	} else {
 		fillState(state, n)
 	}
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return 0, err
 	}
 	begin := time.Now()
@@ -112,7 +112,7 @@ func (b *benchSync) giveState(ctx context.Context, c *planner.Comm, state []byte
 	if late && !isState(state, n) {
 		return 0, fmt.Errorf("rank %d has another state than the others", c.Rank())
 	}
-	err = planner.AllreduceNow(ctx, c, took, took, tasks.Max)
+	err = planner.Allreduce(ctx, c, took, took, tasks.Max)
 	return took[0], err
 }
 

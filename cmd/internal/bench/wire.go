@@ -169,7 +169,7 @@ func newWireSubject(c, own *planner.Comm, w *wire, r tasks.Request) *subject {
 
 // takeWireSample streams perCall times. All ranks begin together.
 func (s *subject) takeWireSample(ctx context.Context) (time.Duration, error) {
-	if err := planner.BarrierNow(ctx, s.own); err != nil {
+	if err := planner.Barrier(ctx, s.own); err != nil {
 		return 0, err
 	}
 	took := time.Duration(0)
@@ -180,5 +180,5 @@ func (s *subject) takeWireSample(ctx context.Context) (time.Duration, error) {
 		}
 		took += d
 	}
-	return took, planner.BarrierNow(ctx, s.own)
+	return took, planner.Barrier(ctx, s.own)
 }

@@ -36,7 +36,7 @@ func TestWire(t *testing.T) {
 		if holds := c.Rank() == 0 || c.Rank() == 2; holds != (w.conn != nil) || (took > 0) != (c.Rank() == 0) || holds != bytes.Equal(buf, sent) {
 			t.Errorf("rank %d: connection %v, %v, the bytes of rank 0: %v", c.Rank(), w.conn, took, bytes.Equal(buf, sent))
 		}
-		return planner.BarrierNow(ctx, c)
+		return planner.Barrier(ctx, c)
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -227,7 +227,7 @@ func (r *tracing) runRank(ctx context.Context, comms []*planner.Comm) error {
 	if err != nil {
 		return err
 	}
-	call, err := payload.Prepare(c, r.request, send, recv)
+	call, err := payload.Prepare(ctx, c, r.request, send, recv)
 	if err != nil {
 		return err
 	}
@@ -235,7 +235,7 @@ func (r *tracing) runRank(ctx context.Context, comms []*planner.Comm) error {
 		if err := call.Run(ctx); err != nil {
 			return err
 		}
-		if err := planner.BarrierNow(ctx, c); err != nil {
+		if err := planner.Barrier(ctx, c); err != nil {
 			return err
 		}
 	}

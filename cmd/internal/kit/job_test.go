@@ -35,14 +35,14 @@ func TestRunRanksOf(t *testing.T) {
 		}
 		one := []int64{1}
 		for i, c := range comms {
-			call, err := c.Prepare(tasks.Request{Coll: tasks.Bcast, Count: 64, Type: tasks.Float32}, nil, make([]byte, 256))
+			call, err := c.Prepare(ctx, tasks.Request{Coll: tasks.Bcast, Count: 64, Type: tasks.Float32}, nil, make([]byte, 256))
 			if err != nil {
 				return err
 			}
 			if got := call.Plan().Window; got != 2+i%2 || c.Rank() != comms[0].Rank() {
 				t.Errorf("communicator %d of rank %d: rank %d, window %d", i, comms[0].Rank(), c.Rank(), got)
 			}
-			if err := planner.AllreduceNow(ctx, c, one, one, tasks.Sum); err != nil {
+			if err := planner.Allreduce(ctx, c, one, one, tasks.Sum); err != nil {
 				return err
 			}
 		}
@@ -68,7 +68,7 @@ func TestRunRanksFails(t *testing.T) {
 		if comms[0].Rank() == 1 {
 			return broken
 		}
-		return planner.BarrierNow(ctx, comms[1])
+		return planner.Barrier(ctx, comms[1])
 	})
 	if !errors.Is(err, broken) || ctx.Err() != nil {
 		t.Errorf("%v; want what was broken", err)

@@ -65,7 +65,7 @@ func (b *burden) play(ctx context.Context, c *planner.Comm, cut func() error, co
 	}
 	for half := range 2 {
 		x := make([]float32, b.count+half)
-		sum, err := planner.Allreduce(c, x, x, op)
+		sum, err := planner.PrepareAllreduce(ctx, c, x, x, op)
 		if err != nil {
 			return 0, err
 		}
@@ -78,7 +78,7 @@ func (b *burden) play(ctx context.Context, c *planner.Comm, cut func() error, co
 		}
 		for range burdenCalls {
 			if err == nil {
-				err = planner.BarrierNow(ctx, c)
+				err = planner.Barrier(ctx, c)
 			}
 			began := time.Now()
 			if b.name == "late" && half == 1 && c.Rank() == 3 {

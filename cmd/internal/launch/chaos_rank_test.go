@@ -158,7 +158,7 @@ func (c *chaosRank) leave(comm *planner.Comm, err error) error {
 	case 1:
 		pause(time.Duration(c.own.IntN(200)) * time.Millisecond)
 	case 2:
-		if again := planner.BarrierNow(context.Background(), comm); !errors.Is(again, planner.ErrBroken) {
+		if again := planner.Barrier(context.Background(), comm); !errors.Is(again, planner.ErrBroken) {
 			return fmt.Errorf("the call after %w is no better than: %w", err, again)
 		}
 		if close := comm.Close(); close != nil {
@@ -197,7 +197,7 @@ func oneCall(ctx context.Context, comms []*planner.Comm, draw *rand.Rand, n int)
 	size := comms[0].Size()
 	r := tasks.Request{Coll: tasks.Requestable()[draw.IntN(len(tasks.Requestable()))]}
 	if r.Coll == tasks.Barrier {
-		return planner.BarrierNow(ctx, comms[draw.IntN(len(comms))])
+		return planner.Barrier(ctx, comms[draw.IntN(len(comms))])
 	}
 	r.Count = int64(draw.IntN([]int{4, 300, 20_000, 120_000}[draw.IntN(4)]))
 	if r.Rooted() {
@@ -250,7 +250,7 @@ func callOf[T chaosElement](ctx context.Context, comms []*planner.Comm, r tasks.
 		}
 		return one.check(n)
 	case 1:
-		if err := one.prepare(); err != nil {
+		if err := one.prepare(ctx); err != nil {
 			return err
 		}
 		for range 3 {
@@ -269,7 +269,7 @@ func callOf[T chaosElement](ctx context.Context, comms []*planner.Comm, r tasks.
 	var calls []*call[T]
 	for _, comm := range comms {
 		k := newCall[T](comm, r)
-		if err := k.prepare(); err != nil {
+		if err := k.prepare(ctx); err != nil {
 			return err
 		}
 		k.fill(n)
@@ -284,7 +284,7 @@ func callOf[T chaosElement](ctx context.Context, comms []*planner.Comm, r tasks.
 		slices.Reverse(calls)
 	}
 	for i, p := range pending {
-		if err := p.Wait(); err != nil {
+		if err := p.Wait(ctx); err != nil {
 			return err
 		}
 		if err := calls[i].check(n); err != nil {
@@ -349,39 +349,39 @@ func (c *call[T]) counts() (counts []int) {
 	return counts
 }
 
-func (c *call[T]) prepare() (err error) {
+func (c *call[T]) prepare(ctx context.Context) (err error) {
 	root, counts := int(c.r.Root), c.counts()
 	switch {
 	case c.r.Coll == tasks.Bcast:
-		c.col, err = planner.Bcast(c.comm, c.recv, root)
+		c.col, err = planner.PrepareBcast(ctx, c.comm, c.recv, root)
 	case c.r.Coll == tasks.Reduce:
-		c.col, err = planner.Reduce(c.comm, c.send, c.recv, c.r.Op, root)
+		c.col, err = planner.PrepareReduce(ctx, c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
-		c.col, err = planner.Allreduce(c.comm, c.send, c.recv, c.r.Op)
+		c.col, err = planner.PrepareAllreduce(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case !c.r.Matrix.IsZero():
-		c.col, err = planner.AlltoallMatrix(c.comm, c.send, c.recv, c.r.Matrix)
+		c.col, err = planner.PrepareAlltoallMatrix(ctx, c.comm, c.send, c.recv, c.r.Matrix)
 	case c.r.Coll == tasks.Alltoall:
-		c.col, err = planner.Alltoall(c.comm, c.send, c.recv)
+		c.col, err = planner.PrepareAlltoall(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:
-		c.col, err = planner.Scan(c.comm, c.send, c.recv, c.r.Op)
+		c.col, err = planner.PrepareScan(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Exscan:
-		c.col, err = planner.Exscan(c.comm, c.send, c.recv, c.r.Op)
+		c.col, err = planner.PrepareExscan(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Allgather && counts != nil:
-		c.col, err = planner.Allgatherv(c.comm, c.send, c.recv, counts)
+		c.col, err = planner.PrepareAllgatherv(ctx, c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
-		c.col, err = planner.Allgather(c.comm, c.send, c.recv)
+		c.col, err = planner.PrepareAllgather(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Gather && counts != nil:
-		c.col, err = planner.Gatherv(c.comm, c.send, c.recv, counts, root)
+		c.col, err = planner.PrepareGatherv(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Gather:
-		c.col, err = planner.Gather(c.comm, c.send, c.recv, root)
+		c.col, err = planner.PrepareGather(ctx, c.comm, c.send, c.recv, root)
 	case c.r.Coll == tasks.Scatter && counts != nil:
-		c.col, err = planner.Scatterv(c.comm, c.send, c.recv, counts, root)
+		c.col, err = planner.PrepareScatterv(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Scatter:
-		c.col, err = planner.Scatter(c.comm, c.send, c.recv, root)
+		c.col, err = planner.PrepareScatter(ctx, c.comm, c.send, c.recv, root)
 	case counts != nil:
-		c.col, err = planner.ReduceScatterv(c.comm, c.send, c.recv, counts, c.r.Op)
+		c.col, err = planner.PrepareReduceScatterv(ctx, c.comm, c.send, c.recv, counts, c.r.Op)
 	default:
-		c.col, err = planner.ReduceScatter(c.comm, c.send, c.recv, c.r.Op)
+		c.col, err = planner.PrepareReduceScatter(ctx, c.comm, c.send, c.recv, c.r.Op)
 	}
 	return err
 }
@@ -390,39 +390,39 @@ func (c *call[T]) now(ctx context.Context) error {
 	root, counts := int(c.r.Root), c.counts()
 	switch {
 	case c.r.Coll == tasks.Bcast:
-		return planner.BcastNow(ctx, c.comm, c.recv, root)
+		return planner.Bcast(ctx, c.comm, c.recv, root)
 	case c.r.Coll == tasks.Reduce:
-		return planner.ReduceNow(ctx, c.comm, c.send, c.recv, c.r.Op, root)
+		return planner.Reduce(ctx, c.comm, c.send, c.recv, c.r.Op, root)
 	case c.r.Coll == tasks.Allreduce:
-		return planner.AllreduceNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+		return planner.Allreduce(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case !c.r.Matrix.IsZero():
 		gives, gets := make([]int, c.comm.Size()), make([]int, c.comm.Size())
 		for other := range gives {
 			gives[other], gets[other] = int(c.r.Matrix.At(c.comm.Rank(), other)), int(c.r.Matrix.At(other, c.comm.Rank()))
 		}
-		return planner.AlltoallvNow(ctx, c.comm, c.send, gives, c.recv, gets)
+		return planner.Alltoallv(ctx, c.comm, c.send, gives, c.recv, gets)
 	case c.r.Coll == tasks.Alltoall:
-		return planner.AlltoallNow(ctx, c.comm, c.send, c.recv)
+		return planner.Alltoall(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Scan:
-		return planner.ScanNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+		return planner.Scan(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Exscan:
-		return planner.ExscanNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+		return planner.Exscan(ctx, c.comm, c.send, c.recv, c.r.Op)
 	case c.r.Coll == tasks.Allgather && counts != nil:
-		return planner.AllgathervNow(ctx, c.comm, c.send, c.recv, counts)
+		return planner.Allgatherv(ctx, c.comm, c.send, c.recv, counts)
 	case c.r.Coll == tasks.Allgather:
-		return planner.AllgatherNow(ctx, c.comm, c.send, c.recv)
+		return planner.Allgather(ctx, c.comm, c.send, c.recv)
 	case c.r.Coll == tasks.Gather && counts != nil:
-		return planner.GathervNow(ctx, c.comm, c.send, c.recv, counts, root)
+		return planner.Gatherv(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Gather:
-		return planner.GatherNow(ctx, c.comm, c.send, c.recv, root)
+		return planner.Gather(ctx, c.comm, c.send, c.recv, root)
 	case c.r.Coll == tasks.Scatter && counts != nil:
-		return planner.ScattervNow(ctx, c.comm, c.send, c.recv, counts, root)
+		return planner.Scatterv(ctx, c.comm, c.send, c.recv, counts, root)
 	case c.r.Coll == tasks.Scatter:
-		return planner.ScatterNow(ctx, c.comm, c.send, c.recv, root)
+		return planner.Scatter(ctx, c.comm, c.send, c.recv, root)
 	case counts != nil:
-		return planner.ReduceScattervNow(ctx, c.comm, c.send, c.recv, counts, c.r.Op)
+		return planner.ReduceScatterv(ctx, c.comm, c.send, c.recv, counts, c.r.Op)
 	}
-	return planner.ReduceScatterNow(ctx, c.comm, c.send, c.recv, c.r.Op)
+	return planner.ReduceScatter(ctx, c.comm, c.send, c.recv, c.r.Op)
 }
 
 // check compares every element with what it must be.

@@ -113,7 +113,7 @@ func conformTo(plan string, count int) error {
 func collectives(ctx context.Context, c *planner.Comm, n int) error {
 	for _, coll := range tasks.Requestable() {
 		if coll == tasks.Barrier {
-			if err := planner.BarrierNow(ctx, c); err != nil {
+			if err := planner.Barrier(ctx, c); err != nil {
 				return err
 			}
 			continue
@@ -213,14 +213,14 @@ func victim(args []string) {
 func makeLong(ctx context.Context, c *planner.Comm, args []string) (*planner.Collective, error) {
 	if len(args) == 0 || args[0] != "alltoallv" {
 		buf := make([]int32, 300_000)
-		return planner.Allreduce(c, buf, buf, tasks.Max)
+		return planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Max)
 	}
 	counts, sum := make([]int, c.Size()), 0
 	for other := range counts {
 		counts[other] = 50_000 * ((c.Rank() + other) % 3) // the same both ways
 		sum += counts[other]
 	}
-	return planner.Alltoallv(ctx, c, make([]int32, sum), counts, make([]int32, sum), counts)
+	return planner.PrepareAlltoallv(ctx, c, make([]int32, sum), counts, make([]int32, sum), counts)
 }
 
 // lazy prints the processor time of an idle rank, and of one that waits in a call for
@@ -230,16 +230,16 @@ func lazy([]string) {
 	defer cancel()
 	c, err := planner.Join(ctx, nil)
 	check(err)
-	check(planner.BarrierNow(ctx, c))
+	check(planner.Barrier(ctx, c))
 	before := cpuTime()
 	pause(time.Second)
 	idle := cpuTime() - before
-	check(planner.BarrierNow(ctx, c))
+	check(planner.Barrier(ctx, c))
 	if c.Rank() == c.Size()-1 {
 		pause(time.Second)
 	}
 	before = cpuTime()
-	check(planner.BarrierNow(ctx, c))
+	check(planner.Barrier(ctx, c))
 	fmt.Printf("rank %d: idle %d us, waiting %d us\n", c.Rank(), idle.Microseconds(), (cpuTime() - before).Microseconds())
 	check(c.Close())
 }
@@ -259,7 +259,7 @@ func busy(args []string) {
 	c, err := planner.Join(ctx, nil)
 	check(err)
 	buf := make([]int32, 1000)
-	col, err := planner.Allreduce(c, buf, buf, tasks.Max)
+	col, err := planner.PrepareAllreduce(ctx, c, buf, buf, tasks.Max)
 	check(err)
 	check(col.Run(ctx))
 	fmt.Println("is busy")

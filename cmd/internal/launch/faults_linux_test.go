@@ -260,11 +260,11 @@ func (c *faultCase) goOn(ctx context.Context, comm *planner.Comm) {
 		x, y := make([]int32, count), make([]int32, count*comm.Size())
 		switch {
 		case i%3 == 0 || c.bursts:
-			check(planner.AllreduceNow(ctx, comm, x, x, tasks.Sum))
+			check(planner.Allreduce(ctx, comm, x, x, tasks.Sum))
 		case i%3 == 1:
-			check(planner.AllgatherNow(ctx, comm, x, y))
+			check(planner.Allgather(ctx, comm, x, y))
 		default:
-			check(planner.AlltoallNow(ctx, comm, y[:count/comm.Size()*comm.Size()], make([]int32, count/comm.Size()*comm.Size())))
+			check(planner.Alltoall(ctx, comm, y[:count/comm.Size()*comm.Size()], make([]int32, count/comm.Size()*comm.Size())))
 		}
 	}
 }
@@ -302,13 +302,13 @@ func (c *faultCase) call(ctx context.Context, comm *planner.Comm, i, more int) e
 	x, y := make([]int32, count), make([]int32, count*comm.Size())
 	switch kind {
 	case 0:
-		return planner.BcastNow(ctx, comm, x, root)
+		return planner.Bcast(ctx, comm, x, root)
 	case 1:
-		return planner.AllreduceNow(ctx, comm, x, x, tasks.Sum)
+		return planner.Allreduce(ctx, comm, x, x, tasks.Sum)
 	case 2:
-		return planner.AllgatherNow(ctx, comm, x, y)
+		return planner.Allgather(ctx, comm, x, y)
 	default:
-		return planner.ReduceNow(ctx, comm, x, x, op, root)
+		return planner.Reduce(ctx, comm, x, x, op, root)
 	}
 }
 
@@ -332,7 +332,7 @@ func (c *faultCase) strike(ctx context.Context, comm *planner.Comm) bool {
 		}
 	case "loops in an operation":
 		one := []int32{1}
-		return planner.ReduceNow(ctx, comm, one, one, tasks.UserOp("endless", true, func(a, b int32) int32 {
+		return planner.Reduce(ctx, comm, one, one, tasks.UserOp("endless", true, func(a, b int32) int32 {
 			for comm.Rank() == c.victim {
 				pause(time.Millisecond)
 			}
@@ -369,6 +369,6 @@ func (c *faultCase) meetInCircle(ctx context.Context, comm *planner.Comm) {
 	if comm.Rank() == pair[0] {
 		one, other = other, one
 	}
-	check(planner.BarrierNow(ctx, one))
-	check(planner.BarrierNow(ctx, other))
+	check(planner.Barrier(ctx, one))
+	check(planner.Barrier(ctx, other))
 }

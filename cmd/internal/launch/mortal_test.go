@@ -105,7 +105,7 @@ func (m *mortalState) take(ctx context.Context, c *planner.Comm) error {
 		m.grads[i] = m.step[0]
 	}
 	m.hour.begin(inStep)
-	return planner.AllreduceNow(ctx, c, m.grads, m.grads, tasks.Average)
+	return planner.Allreduce(ctx, c, m.grads, m.grads, tasks.Average)
 }
 
 // learn takes in the step's sum.

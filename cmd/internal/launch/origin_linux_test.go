@@ -73,7 +73,7 @@ func doomed(args []string) {
 
 func sumUntilDoom(ctx context.Context, comm *planner.Comm, d doom) error {
 	grads := []float32{1, float32(comm.Rank())}
-	sum, err := planner.Allreduce(comm, grads, grads, tasks.Sum)
+	sum, err := planner.PrepareAllreduce(ctx, comm, grads, grads, tasks.Sum)
 	if err == nil {
 		err = sum.Run(ctx)
 	}
@@ -273,9 +273,9 @@ func init() {
 			return a + b
 		})
 		a := []float32{1, 2}
-		err = planner.AllreduceNow(ctx, comm, a, a, fold)
+		err = planner.Allreduce(ctx, comm, a, a, fold)
 		if err == nil {
-			err = planner.BarrierNow(ctx, comm)
+			err = planner.Barrier(ctx, comm)
 		}
 		if err != nil {
 			log.Fatal(err)

@@ -35,7 +35,7 @@ func islander(args []string) {
 		if _, missing := os.Stat(args[0]); missing == nil {
 			ranks[1] = 1
 		}
-		if err = planner.AllreduceNow(ctx, comm, ranks, ranks, tasks.Sum); planner.Recoverable(err) {
+		if err = planner.Allreduce(ctx, comm, ranks, ranks, tasks.Sum); planner.Recoverable(err) {
 			fmt.Printf("rank %d heard: %v\n", me, err)
 			said, lost = false, true
 			if comm, _, err = comm.Shrink(ctx); err == nil {

@@ -31,7 +31,7 @@ func init() {
 func enterJob() *planner.Comm {
 	comm, err := planner.Join(context.Background(), &planner.Options{StallAfter: time.Second})
 	check(err)
-	check(planner.BarrierNow(context.Background(), comm))
+	check(planner.Barrier(context.Background(), comm))
 	fmt.Println("joined")
 	return comm
 }
@@ -44,7 +44,7 @@ func spin([]string) {
 			fmt.Println(n)
 		}
 	}
-	check(planner.BarrierNow(context.Background(), comm))
+	check(planner.Barrier(context.Background(), comm))
 }
 
 // halt lets rank 2 stop, and rank 3 alone wait for it.
@@ -75,7 +75,7 @@ func tardy([]string) {
 		check(err)
 		poll(context.Background(), func() bool { return under.Err() != nil })
 	}
-	fmt.Printf("heard %v\n", planner.BarrierNow(context.Background(), comm))
+	fmt.Printf("heard %v\n", planner.Barrier(context.Background(), comm))
 	check(comm.Close())
 }
 

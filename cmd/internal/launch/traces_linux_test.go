@@ -18,7 +18,7 @@ func barriers([]string) {
 	c, err := planner.Join(ctx, nil)
 	check(err)
 	for range 8 {
-		check(planner.BarrierNow(ctx, c))
+		check(planner.Barrier(ctx, c))
 	}
 	check(c.Close())
 }

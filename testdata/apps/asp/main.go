@@ -73,13 +73,13 @@ func shortest(ctx context.Context, c *planner.Comm, n int, check bool) (t times,
 	}
 	bcasts := make([]*planner.Collective, p)
 	for root := range bcasts {
-		if bcasts[root], err = planner.Bcast(c, row, root); err != nil {
+		if bcasts[root], err = planner.PrepareBcast(ctx, c, row, root); err != nil {
 			return t, err
 		}
 	}
 	first, end := rows(n, p, me)
 	mine := weights(n, first, end)
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return t, err
 	}
 	begin, spent := time.Now(), time.Duration(0)
@@ -99,7 +99,7 @@ func shortest(ctx context.Context, c *planner.Comm, n int, check bool) (t times,
 		relax(mine, row, k)
 	}
 	slowest := []int64{int64(time.Since(begin)), int64(spent)}
-	if err := planner.AllreduceNow(ctx, c, slowest, slowest, tasks.Max); err != nil {
+	if err := planner.Allreduce(ctx, c, slowest, slowest, tasks.Max); err != nil {
 		return t, err
 	}
 	t = times{n, p, time.Duration(slowest[0]), time.Duration(slowest[1])}

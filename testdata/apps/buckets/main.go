@@ -76,7 +76,7 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 		return nil, err
 	}
 	defer planner.Free(c, whole)
-	one, err := planner.Allreduce(c, whole, whole, tasks.Average)
+	one, err := planner.PrepareAllreduce(ctx, c, whole, whole, tasks.Average)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,7 @@ func compare(ctx context.Context, c *planner.Comm, sizes []int, turns int, bucke
 	own := make([][]float32, len(sizes)) // memory of a framework
 	for i := range sizes {
 		own[i] = make([]float32, sizes[i])
-		if singles[i], err = planner.Allreduce(c, b.View(i), b.View(i), tasks.Average); err != nil {
+		if singles[i], err = planner.PrepareAllreduce(ctx, c, b.View(i), b.View(i), tasks.Average); err != nil {
 			return nil, err
 		}
 	}

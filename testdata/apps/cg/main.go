@@ -87,7 +87,7 @@ func (s shared) halo(ctx context.Context, x []float64, side int) (func() error, 
 	if r := s.c.Rank(); r < s.c.Size()-1 {
 		peers, send, get = append(peers, r+1), append(send, x[n-2*side:n-side]), append(get, x[n-side:])
 	}
-	exchange, err := planner.Neighbors(ctx, s.c, peers, send, get)
+	exchange, err := planner.PrepareNeighbors(ctx, s.c, peers, send, get)
 	return func() error { return exchange.Run(ctx) }, err
 }
 

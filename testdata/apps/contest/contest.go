@@ -33,7 +33,7 @@ func Run(ctx context.Context, c *planner.Comm, turns int, ways []*Way) error {
 
 // Take does it once, on all ranks at the same time, and keeps its time if the turn counts.
 func (w *Way) Take(ctx context.Context, c *planner.Comm, counts bool) error {
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return err
 	}
 	begin := time.Now()

@@ -28,12 +28,12 @@ func newHalo(rank int, p *plate, rows, cols int) (h halo) {
 }
 
 // exchange starts to exchange halos, and returns what waits for them.
-type exchange func(ctx context.Context) (wait func() error, err error)
+type exchange func(ctx context.Context) (wait func(ctx context.Context) error, err error)
 
 // byNeighbors exchanges halos by one persistent collective.
 func byNeighbors(ctx context.Context, c *planner.Comm, h *halo) (exchange, error) {
-	all, err := planner.Neighbors(ctx, c, h.peers, h.send, h.get)
-	return func(ctx context.Context) (func() error, error) {
+	all, err := planner.PrepareNeighbors(ctx, c, h.peers, h.send, h.get)
+	return func(ctx context.Context) (func(ctx context.Context) error, error) {
 		pending, err := all.Start(ctx)
 		return pending.Wait, err
 	}, err
@@ -41,7 +41,7 @@ func byNeighbors(ctx context.Context, c *planner.Comm, h *halo) (exchange, error
 
 // byMessages exchanges halos by single sends and receives.
 func byMessages(_ context.Context, c *planner.Comm, h *halo) (exchange, error) {
-	return func(ctx context.Context) (func() error, error) {
+	return func(ctx context.Context) (func(ctx context.Context) error, error) {
 		var all []*planner.Transfer
 		for k, peer := range h.peers {
 			r, err := planner.StartRecv(ctx, c, peer, 0, h.get[k])
@@ -54,9 +54,9 @@ func byMessages(_ context.Context, c *planner.Comm, h *halo) (exchange, error) {
 			}
 			all = append(all, r, s)
 		}
-		return func() error {
+		return func(ctx context.Context) error {
 			for _, t := range all {
-				if _, err := t.Wait(); err != nil {
+				if _, err := t.Wait(ctx); err != nil {
 					return err
 				}
 			}

@@ -128,7 +128,7 @@ func spread(ctx context.Context, c *planner.Comm, side, steps int, by func(conte
 	h := newHalo(c.Rank(), p, rows, cols)
 	start, err := by(ctx, c, &h)
 	if err == nil {
-		err = planner.BarrierNow(ctx, c)
+		err = planner.Barrier(ctx, c)
 	}
 	if err != nil {
 		return nil, 0, err
@@ -146,7 +146,7 @@ func spread(ctx context.Context, c *planner.Comm, side, steps int, by func(conte
 			return nil, 0, err
 		}
 		mine := p.step(2, p.height, 2, p.width) // the interior, while halos fly
-		if err := wait(); err != nil {
+		if err := wait(ctx); err != nil {
 			return nil, 0, err
 		}
 		for k, side := range h.sides {

@@ -98,11 +98,11 @@ func cluster(ctx context.Context, c *planner.Comm, s settings) (r result, err er
 		each[i] = make([]float64, s.clusters*(dims+1)+1)
 	}
 	total := make([]float64, s.clusters*(dims+1)+1)
-	add, err := s.adder(c, len(total))
+	add, err := s.adder(ctx, c, len(total))
 	if err != nil {
 		return r, err
 	}
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return r, err
 	}
 	begin := time.Now()
@@ -128,7 +128,7 @@ func cluster(ctx context.Context, c *planner.Comm, s settings) (r result, err er
 }
 
 // adder returns what adds up chunks of all ranks.
-func (s *settings) adder(c *planner.Comm, n int) (func(ctx context.Context, each [][]float64, total []float64) error, error) {
+func (s *settings) adder(ctx context.Context, c *planner.Comm, n int) (func(ctx context.Context, each [][]float64, total []float64) error, error) {
 	if !s.exact {
 		return func(ctx context.Context, each [][]float64, total []float64) error {
 			clear(total)
@@ -137,10 +137,10 @@ func (s *settings) adder(c *planner.Comm, n int) (func(ctx context.Context, each
 					total[i] += v
 				}
 			}
-			return planner.AllreduceNow(ctx, c, total, total, tasks.Sum)
+			return planner.Allreduce(ctx, c, total, total, tasks.Sum)
 		}, nil
 	}
-	sum, err := exact.New[float64](c, n, chunks, nil)
+	sum, err := exact.New[float64](ctx, c, n, chunks, nil)
 	if err != nil {
 		return nil, err
 	}

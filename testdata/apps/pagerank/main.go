@@ -151,7 +151,7 @@ func rank(ctx context.Context, c *planner.Comm, g *graph, steps int) ([]float64,
 		first += n
 	}
 	all, mine := g.begin(), make([]float64, counts[c.Rank()])
-	gather, err := planner.Allgatherv(c, mine, all, counts)
+	gather, err := planner.PrepareAllgatherv(ctx, c, mine, all, counts)
 	if err != nil {
 		return nil, err
 	}

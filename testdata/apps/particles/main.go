@@ -121,7 +121,7 @@ func simulate(ctx context.Context, c *planner.Comm, s settings) (ms []float64, t
 	for i := range took {
 		begin := time.Now()
 		err := tuner.Run(ctx, func(ctx context.Context) error {
-			parts, err := planner.AlltoallBlocksNow(ctx, c, move(mine, c.Size()))
+			parts, err := planner.AlltoallBlocks(ctx, c, move(mine, c.Size()))
 			mine = slices.Concat(parts...)
 			return err
 		})
@@ -133,7 +133,7 @@ func simulate(ctx context.Context, c *planner.Comm, s settings) (ms []float64, t
 	if err := check(ctx, c, mine, want); err != nil {
 		return nil, nil, err
 	}
-	err = planner.AllreduceNow(ctx, c, took, took, tasks.Max)
+	err = planner.Allreduce(ctx, c, took, took, tasks.Max)
 	for _, ns := range took {
 		ms = append(ms, float64(ns)/1e6)
 	}

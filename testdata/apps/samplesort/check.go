@@ -20,7 +20,7 @@ func check(ctx context.Context, c *planner.Comm, before, after []record) error {
 	if len(after) > 0 {
 		mine.Lowest, mine.Highest = after[0], after[len(after)-1]
 	}
-	if err := planner.AllgatherNow(ctx, c, []part{mine}, all); err != nil {
+	if err := planner.Allgather(ctx, c, []part{mine}, all); err != nil {
 		return err
 	}
 	wrong := !slices.IsSortedFunc(after, order)

@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	var first int
 	var took time.Duration
 	for range 2 { // the first one warms up
-		if err := planner.BarrierNow(ctx, comm); err != nil {
+		if err := planner.Barrier(ctx, comm); err != nil {
 			return err
 		}
 		begin := time.Now()
@@ -119,13 +119,13 @@ func sortAll(ctx context.Context, c *planner.Comm, mine []record) (sorted []reco
 		blocks[i], mine = mine[:n], mine[n:]
 	}
 	blocks[len(splitters)] = mine
-	parts, err := planner.AlltoallBlocksNow(ctx, c, blocks)
+	parts, err := planner.AlltoallBlocks(ctx, c, blocks)
 	if err != nil {
 		return nil, 0, err
 	}
 	sorted = merge(parts)
 	before := []int{0} // Exscan leaves it alone on rank 0
-	sum, err := planner.Exscan(c, []int{len(sorted)}, before, tasks.Sum)
+	sum, err := planner.PrepareExscan(ctx, c, []int{len(sorted)}, before, tasks.Sum)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -163,7 +163,7 @@ func split(ctx context.Context, c *planner.Comm, mine []record) ([]record, error
 		some = append(some, mine[i*len(mine)/min(samples, len(mine))])
 	}
 	counts := make([]int, c.Size())
-	if err := planner.AllgatherNow(ctx, c, []int{len(some)}, counts); err != nil {
+	if err := planner.Allgather(ctx, c, []int{len(some)}, counts); err != nil {
 		return nil, err
 	}
 	total := 0
@@ -171,7 +171,7 @@ func split(ctx context.Context, c *planner.Comm, mine []record) ([]record, error
 		total += n
 	}
 	all := make([]record, total)
-	if err := planner.AllgathervNow(ctx, c, some, all, counts); err != nil || total == 0 {
+	if err := planner.Allgatherv(ctx, c, some, all, counts); err != nil || total == 0 {
 		return nil, err
 	}
 	slices.SortFunc(all, order)

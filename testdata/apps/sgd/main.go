@@ -56,7 +56,7 @@ const rate = 0.3
 
 // train returns the weights after some steps, and reports the loss before each.
 func train(ctx context.Context, c *planner.Comm, steps, examples int, report func(step int, loss float64)) ([]float64, error) {
-	net, err := newNetwork(c, 2, 16, 16, 1)
+	net, err := newNetwork(ctx, c, 2, 16, 16, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func train(ctx context.Context, c *planner.Comm, steps, examples int, report fun
 			}
 		}
 		for i := len(net) - 1; i >= 0; i-- {
-			if err := net[i].pending.Wait(); err != nil {
+			if err := net[i].pending.Wait(ctx); err != nil {
 				return nil, err
 			}
 			net[i].descend()
@@ -104,7 +104,7 @@ type layer struct {
 }
 
 // newNetwork returns layers between so many values, with the same weights on all ranks.
-func newNetwork(c *planner.Comm, widths ...int) (net []*layer, err error) {
+func newNetwork(ctx context.Context, c *planner.Comm, widths ...int) (net []*layer, err error) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	for i, in := range widths[:len(widths)-1] {
 		l := &layer{in: in, out: widths[i+1]}
@@ -113,7 +113,7 @@ func newNetwork(c *planner.Comm, widths ...int) (net []*layer, err error) {
 			l.weight[k] = draw.NormFloat64() / math.Sqrt(float64(in))
 		}
 		l.grad = make([]float64, len(l.weight))
-		if l.mean, err = planner.Allreduce(c, l.grad, l.grad, tasks.Avg); err != nil {
+		if l.mean, err = planner.PrepareAllreduce(ctx, c, l.grad, l.grad, tasks.Avg); err != nil {
 			return nil, err
 		}
 		net = append(net, l)

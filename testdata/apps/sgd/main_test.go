@@ -23,7 +23,7 @@ func trained(t *testing.T, topo string, steps int) (weights [][]float64, losses 
 			return err
 		}
 		all := make([]float64, len(mine)*c.Size())
-		if err := planner.AllgatherNow(ctx, c, mine, all); err != nil {
+		if err := planner.Allgather(ctx, c, mine, all); err != nil {
 			return err
 		}
 		if c.Rank() == 0 {
@@ -65,8 +65,8 @@ func TestSameAsOneRank(t *testing.T) {
 
 // The gradients are those of the loss: a small change of a weight shows them.
 func TestGradients(t *testing.T) {
-	err := planner.Run(t.Context(), "1x1", nil, func(_ context.Context, c *planner.Comm) error {
-		net, err := newNetwork(c, 2, 3, 1)
+	err := planner.Run(t.Context(), "1x1", nil, func(ctx context.Context, c *planner.Comm) error {
+		net, err := newNetwork(ctx, c, 2, 3, 1)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 // measure takes steps of one mode, and prints how much memory they take at the most, MiB of the rank
 // that takes most, beside the table's.
 func measure(ctx context.Context, c *planner.Comm, mode string, sizes []int, turns int, out io.Writer) error {
-	if err := planner.BarrierNow(ctx, c); err != nil { // ranks know each other
+	if err := planner.Barrier(ctx, c); err != nil { // ranks know each other
 		return err
 	}
 	debug.FreeOSMemory()

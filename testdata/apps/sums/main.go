@@ -87,15 +87,15 @@ func compare(ctx context.Context, c *planner.Comm, n, contributions, turns int) 
 	if err != nil {
 		return nil, err
 	}
-	free, err := planner.Allreduce(c, dst, dst, tasks.Sum)
+	free, err := planner.PrepareAllreduce(ctx, c, dst, dst, tasks.Sum)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := planner.Allreduce(ordered, dst, dst, tasks.Sum)
+	tree, err := planner.PrepareAllreduce(ctx, ordered, dst, dst, tasks.Sum)
 	if err != nil {
 		return nil, err
 	}
-	exactly, err := exact.New[float32](c, n, contributions, nil)
+	exactly, err := exact.New[float32](ctx, c, n, contributions, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ func main() {
 			}
 			time.Sleep(*think)
 			grads := slices.Repeat(state[:1], 10_000)
-			err := planner.AllreduceNow(ctx, comm, grads, grads, tasks.Average)
+			err := planner.Allreduce(ctx, comm, grads, grads, tasks.Average)
 			if all, failed := comm.Agree(ctx, err == nil); !all { // on all ranks that live
 				return cmp.Or(err, failed, planner.ErrRevoked)
 			}

@@ -11,12 +11,12 @@ import (
 )
 
 // newKeeper returns the keeper of weights and gradients in a mode.
-func newKeeper(c *planner.Comm, s settings, net *network) (keeper, error) {
+func newKeeper(ctx context.Context, c *planner.Comm, s settings, net *network) (keeper, error) {
 	switch {
 	case s.mode != "ddp":
-		return newSharded(c, s, net)
+		return newSharded(ctx, c, s, net)
 	case s.sum == "exact":
-		return newExactly(c, s, net)
+		return newExactly(ctx, c, s, net)
 	default:
 		return newBucketed(c, s, net)
 	}
@@ -81,8 +81,8 @@ type exactly struct {
 	exactSum
 }
 
-func newExactly(c *planner.Comm, s settings, net *network) (*exactly, error) {
-	e, err := newExactSum(c, s, net.sizes())
+func newExactly(ctx context.Context, c *planner.Comm, s settings, net *network) (*exactly, error) {
+	e, err := newExactSum(ctx, c, s, net.sizes())
 	return &exactly{newReplicas(s, net), e}, err
 }
 
@@ -104,13 +104,13 @@ type exactSum struct {
 	sum    *exact.Sum[float32]
 }
 
-func newExactSum(c *planner.Comm, s settings, sizes []int) (e exactSum, err error) {
+func newExactSum(ctx context.Context, c *planner.Comm, s settings, sizes []int) (e exactSum, err error) {
 	n := 0
 	for _, size := range sizes {
 		n += size
 	}
 	e = exactSum{sizes: sizes, total: make([]float32, n)}
-	e.sum, err = exact.New[float32](c, n, s.micro, nil)
+	e.sum, err = exact.New[float32](ctx, c, n, s.micro, nil)
 	return e, err
 }
 

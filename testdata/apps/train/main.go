@@ -176,7 +176,7 @@ func (r *result) series() []any {
 // train trains, and prints how it goes.
 func train(ctx context.Context, c *planner.Comm, s settings, text *corpus, out io.Writer) (r result, err error) {
 	net := newNetwork(s.hidden, s.seed, s.batch)
-	k, err := newKeeper(c, s, net)
+	k, err := newKeeper(ctx, c, s, net)
 	if err != nil {
 		return r, err
 	}

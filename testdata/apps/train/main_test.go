@@ -32,7 +32,7 @@ func trained(t *testing.T, topo string, s settings) (r result) {
 			return err
 		}
 		digest := []byte(mine.digest)
-		if err := planner.BcastNow(ctx, c, digest, 0); err != nil {
+		if err := planner.Bcast(ctx, c, digest, 0); err != nil {
 			return err
 		}
 		if string(digest) != mine.digest {

@@ -108,7 +108,7 @@ func (a *apart) take(ctx context.Context, c *planner.Comm, s settings, text *cor
 	for m := c.Rank(); m < s.micro; m += c.Size() {
 		drawn = append(drawn, text.batch(s.seed, number*s.micro+m, s.batch))
 	}
-	if err := planner.BarrierNow(ctx, c); err != nil {
+	if err := planner.Barrier(ctx, c); err != nil {
 		return err
 	}
 	t.begin[a.part] = time.Now()

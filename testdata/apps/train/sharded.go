@@ -24,7 +24,7 @@ type sharded struct {
 	exact  *exactSum        // nil: sums have an order
 }
 
-func newSharded(c *planner.Comm, s settings, net *network) (k *sharded, err error) {
+func newSharded(ctx context.Context, c *planner.Comm, s settings, net *network) (k *sharded, err error) {
 	k = &sharded{mode: s.mode}
 	o := &shard.Options{Op: tasks.Sum}
 	if s.mode == "zero3" {
@@ -41,7 +41,7 @@ func newSharded(c *planner.Comm, s settings, net *network) (k *sharded, err erro
 		net.weights[u] = nil // others own the rest
 	}
 	if s.sum == "exact" {
-		e, err := newExactSum(c, s, net.sizes())
+		e, err := newExactSum(ctx, c, s, net.sizes())
 		if err != nil {
 			return nil, err
 		}

@@ -66,7 +66,7 @@ func fail(ctx context.Context, c *planner.Comm, way string) error {
 // add combines the ranks' numbers.
 func add(ctx context.Context, c *planner.Comm, op tasks.Op) error {
 	numbers := []int{c.Rank(), 1}
-	return planner.AllreduceNow(ctx, c, numbers, numbers, op)
+	return planner.Allreduce(ctx, c, numbers, numbers, op)
 }
 
 var errDisk = errors.New("the disk is full")
@@ -123,32 +123,32 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 	// Ranks don't agree.
 	"count": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		numbers := make([]float32, pick(wrong, 10, 1000))
-		return planner.AllreduceNow(ctx, c, numbers, numbers, tasks.Sum)
+		return planner.Allreduce(ctx, c, numbers, numbers, tasks.Sum)
 	},
 	"op": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		return add(ctx, c, pick(wrong, tasks.Max, tasks.Min))
 	},
 	"root": func(ctx context.Context, c *planner.Comm, wrong bool) error {
-		return planner.BcastNow(ctx, c, make([]int, 1000), pick(wrong, 2, 0))
+		return planner.Bcast(ctx, c, make([]int, 1000), pick(wrong, 2, 0))
 	},
 	"type": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		if wrong {
-			return planner.AllreduceNow(ctx, c, []float32{1, 2}, []float32{0, 0}, tasks.Sum)
+			return planner.Allreduce(ctx, c, []float32{1, 2}, []float32{0, 0}, tasks.Sum)
 		}
 		return add(ctx, c, tasks.Sum)
 	},
 	// A call that can't be.
 	"nil": func(ctx context.Context, c *planner.Comm, wrong bool) error {
-		return planner.BarrierNow(ctx, pick(wrong, nil, c))
+		return planner.Barrier(ctx, pick(wrong, nil, c))
 	},
 	"length": func(ctx context.Context, c *planner.Comm, wrong bool) error {
-		return planner.AllreduceNow(ctx, c, make([]int, 3), make([]int, pick(wrong, 4, 3)), tasks.Sum)
+		return planner.Allreduce(ctx, c, make([]int, 3), make([]int, pick(wrong, 4, 3)), tasks.Sum)
 	},
 	"noroot": func(ctx context.Context, c *planner.Comm, wrong bool) error {
-		return planner.BcastNow(ctx, c, []int{1}, pick(wrong, 7, 0))
+		return planner.Bcast(ctx, c, []int{1}, pick(wrong, 7, 0))
 	},
 	"twice": func(ctx context.Context, c *planner.Comm, wrong bool) error {
-		sum, err := planner.Allreduce(c, []int{1}, []int{0}, tasks.Sum)
+		sum, err := planner.PrepareAllreduce(ctx, c, []int{1}, []int{0}, tasks.Sum)
 		if err != nil {
 			return err
 		}
@@ -157,7 +157,7 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 		if err == nil && wrong {
 			_, err = sum.Start(ctx) // before Wait
 		}
-		return errors.Join(err, pending.Wait())
+		return errors.Join(err, pending.Wait(ctx))
 	},
 
 	// An operation doing forbidden things.
@@ -168,7 +168,7 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 		return add(ctx, c, spoilt(wrong, runtime.Goexit))
 	},
 	"op-calls": func(ctx context.Context, c *planner.Comm, wrong bool) error { // the call would wait for itself
-		return add(ctx, c, spoilt(wrong, func() { _ = planner.BarrierNow(ctx, c) }))
+		return add(ctx, c, spoilt(wrong, func() { _ = planner.Barrier(ctx, c) }))
 	},
 }
 

@@ -1,6 +1,7 @@
 package payload
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/tierflow/tierflow/levels"
@@ -10,9 +11,9 @@ import (
 
 // Prepare prepares the request's collective on buffers of an element type known only at run time.
 // They may be longer than the rank's needs.
-func Prepare(c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
+func Prepare(ctx context.Context, c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
 	give, get := r.Buffers(levels.Rank(c.Rank()), c.Size())
-	return c.Prepare(r, send[:min(give, int64(len(send)))], recv[:min(get, int64(len(recv)))])
+	return c.Prepare(ctx, r, send[:min(give, int64(len(send)))], recv[:min(get, int64(len(recv)))])
 }
 
 // CheckType returns an error if there are no buffers of a type: a Loc of a half type isn't

@@ -65,7 +65,7 @@ func main() {
 	}
 	sum := []int64{int64(comm.Rank())}
 	for range 3 { // a rank that is dead makes one of them fail
-		if err := planner.AllreduceNow(context.Background(), comm, sum, sum, tasks.Max); err != nil {
+		if err := planner.Allreduce(context.Background(), comm, sum, sum, tasks.Max); err != nil {
 			log.Fatal(err)
 		}
 	}
