@@ -18,7 +18,7 @@ import (
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description(), seal: c.seal}}
 	if b.User {
-		r.user, r.pace = r.combineApart, firstPace
+		r.user, r.pace, r.element = r.combineApart, firstPace, 1
 	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
@@ -29,6 +29,9 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 		}
 		if p.Request.Reduces() && b.Kernel == nil {
 			return nil, fmt.Errorf("bind %s: no kernel to reduce with", b.Request)
+		}
+		if b.User && p.Request.Reduces() {
+			r.element = int64(p.Request.Type.Size())
 		}
 		steps, scratch, slots, backup = max(steps, p.Len()), max(scratch, p.Scratch), max(slots, p.Slots), max(backup, p.Backup)
 	}

@@ -40,12 +40,12 @@ func (r *Run) notifyStep(id dag.ID, s *submodules.Step) {
 	r.endStep(id)
 }
 
-// buffer returns the memory for an operand, made at its first use.
-func (b *bounces) buffer(i int) []byte {
-	if b[i] == nil {
-		b[i] = make([]byte, chunk)
+// buffer returns n bytes of memory for an operand.
+func (b *bounces) buffer(i int, n int64) []byte {
+	if int64(len(b[i])) < n {
+		b[i] = make([]byte, max(chunk, n))
 	}
-	return b[i]
+	return b[i][:n]
 }
 
 // operand returns a part of a span, the i-th of a step. Bytes of another process are read into a
@@ -66,7 +66,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		return r.span(s)[off : off+n], nil
 	}
 	if dst == nil {
-		dst = e.bounces.buffer(i)[:n]
+		dst = e.bounces.buffer(i, n)
 	}
 	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
 		e.addSuspect(r.comm, from, 0, fmt.Errorf("its memory can't be read: %w", err))
@@ -93,6 +93,11 @@ const (
 // paceTime is how long a piece may keep the engine from its links.
 const paceTime = 100 * time.Microsecond
 
+// piece returns how many of the bytes left the caller's operation combines next.
+func (p *running) piece(left int64) int64 {
+	return max(p.element, min(left, p.pace)/p.element*p.element)
+}
+
 // keepPace changes the number of bytes combined at a time by the caller's operation, after n of
 // them took so long.
 func (p *running) keepPace(n int64, took time.Duration) {
@@ -101,9 +106,9 @@ func (p *running) keepPace(n int64, took time.Duration) {
 		for ; took > paceTime && n > slowestPace; took /= 2 {
 			n /= 2
 		}
-		p.pace = max(slowestPace, n/slowestPace*slowestPace)
-	case took < paceTime/2 && n == p.pace:
-		p.pace = min(chunk, 2*n)
+		p.pace = max(slowestPace, n)
+	case took < paceTime/2 && n > p.pace-p.element:
+		p.pace = min(chunk, 2*p.pace)
 	}
 }
 
@@ -116,7 +121,7 @@ func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte
 		n := min(total-off, chunk)
 		var began time.Time
 		if user {
-			n, began = min(n, r.pace), time.Now()
+			n, began = r.piece(total-off), time.Now()
 		}
 		dst := r.span(s.Dst)[off : off+n]
 		var into []byte

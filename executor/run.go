@@ -85,7 +85,8 @@ type running struct {
 	lead      []flow.Lead        // of prog, by its peers; nil: none
 	memory    [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
 	loan      *loan              // of shared memory; nil: none
-	pace      int64              // bytes combined at a time by a caller's operation; slowestPace <= pace <= chunk, and a multiple of an element
+	pace      int64              // about how many bytes a caller's operation combines at a time; slowestPace <= pace <= chunk
+	element   int64              // bytes of what a caller's operation combines; it gets whole ones
 	stepsLeft int                // steps not ended; 0 <= stepsLeft <= len(steps)
 
 	pending    []int32          // by step: predecessors not ended

@@ -67,7 +67,7 @@ func settlePairs[T any](ctx context.Context, c *Comm, mine pairCounts, wrong err
 	if c.Size() > tasks.MaxMatrix {
 		return r, fmt.Errorf("%d ranks; allowed are %d", c.Size(), tasks.MaxMatrix)
 	}
-	_, err = elementOf[T](r.Coll)
+	_, err = elementOf[T](r.Coll, r.Op)
 	wrong = errors.Join(err, wrong)
 	mine.wrong = wrong != nil
 	all, err := c.tellPairs(ctx, mine)

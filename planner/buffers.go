@@ -31,7 +31,7 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	if r.Root, err = c.rank("root", root); err != nil {
 		return r, nil, nil, err
 	}
-	if r.Type, err = elementOf[T](r.Coll); err != nil {
+	if r.Type, err = elementOf[T](r.Coll, r.Op); err != nil {
 		return r, nil, nil, err
 	}
 	if most := math.MaxInt64 / int64(r.Type.Size()); r.Counts.Sum() > most {
@@ -78,11 +78,11 @@ func fill[T any](c *Comm, r tasks.Request, root int, send, recv []T) (_ tasks.Re
 	return r, from, to, nil
 }
 
-// elementOf returns the type of a collective's elements. A reduction takes only types with
-// operations.
-func elementOf[T any](c tasks.Collective) (tasks.Datatype, error) {
+// elementOf returns the type of a collective's elements. A reduction takes only types that its operation
+// combines.
+func elementOf[T any](c tasks.Collective, op tasks.Op) (tasks.Datatype, error) {
 	if c.Reduces() {
-		return tasks.DatatypeOf[T]()
+		return tasks.OperandOf[T](op)
 	}
 	return tasks.ElementOf[T]()
 }

@@ -277,6 +277,29 @@ func ExampleAllreduce() {
 	// Output: the smallest is 0, on rank 2
 }
 
+// Each rank has readings of its own; one reduction merges their summaries.
+func ExampleAllreduceValue_record() {
+	type summary struct {
+		n         int32
+		low, high float32
+	}
+	merge := tasks.UserOp("merge", true, func(a, b summary) summary {
+		return summary{a.n + b.n, min(a.low, b.low), max(a.high, b.high)}
+	})
+	err := planner.Run(context.Background(), "2x2", nil, func(ctx context.Context, comm *planner.Comm) error {
+		mine := summary{10, float32(-comm.Rank()), float32(comm.Rank())}
+		all, err := planner.AllreduceValue(ctx, comm, mine, merge)
+		if err == nil && comm.Rank() == 0 {
+			fmt.Println(all.n, "readings from", all.low, "to", all.high)
+		}
+		return err
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: 40 readings from -3 to 3
+}
+
 // The loss of a step is one number, and so is its mean over all ranks.
 func ExampleAllreduceValue() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {

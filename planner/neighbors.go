@@ -130,7 +130,7 @@ func neighborRequest[T any](ctx context.Context, c *Comm, peers []int, send, rec
 	if err := c.checkCall(ctx); err != nil {
 		return h, r, fmt.Errorf("%v: %w", r.Coll, err)
 	}
-	_, err = elementOf[T](r.Coll)
+	_, err = elementOf[T](r.Coll, r.Op)
 	wrong := errors.Join(err, checkPeers(peers, len(send), len(recv), c.Size()))
 	if wrong == nil {
 		wrong = checkApart(send, recv)

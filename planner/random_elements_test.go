@@ -186,13 +186,38 @@ func affine() *elements[uint64] {
 type (
 	kelvin float32
 	money  int64
+	bounds struct { // of some readings
+		n         int32
+		low, high float32
+	}
+	triple [3]uint64
 )
+
+func bools() *elements[bool] {
+	return &elements[bool]{name: "bool", value: func(h uint64) bool { return h%3 > 0 }, ops: append(ends[bool](), []reduction[bool]{
+		{op: tasks.Land, fold: func(a, b bool) bool { return a && b }},
+		{op: tasks.Lor, fold: func(a, b bool) bool { return a || b }},
+		{op: tasks.Lxor, fold: func(a, b bool) bool { return a != b }},
+		own("same", true, func(a, b bool) bool { return a == b }),
+	}...)}
+}
+
+// records have operations of users only.
+func records[T comparable](name string, value func(h uint64) T, merge func(a, b T) T) *elements[T] {
+	return &elements[T]{name: name, value: value, ops: append(ends[T](), own("merge", true, merge))}
+}
 
 // randomTypes are the element types of random programs.
 var randomTypes = []randomType{
 	integers[int32]("i32"), integers[int64]("i64"), affine(), integers[uint8]("u8"), floats[float64]("f64"), floats[float32]("f32"),
 	integers[int8]("i8"), integers[int16]("i16"), integers[uint16]("u16"), integers[uint32]("u32"), integers[int]("int"), integers[money]("money"),
 	floats[kelvin]("kelvin"), complexNumbers("c128"), locs[int32]("loc(i32)"), locs[float64]("loc(f64)"),
+	bools(), records("bounds", func(h uint64) bounds {
+		return bounds{int32(h % 5), float32(few(h >> 8)), float32(few(h >> 16))}
+	}, func(a, b bounds) bounds { return bounds{a.n + b.n, min(a.low, b.low), max(a.high, b.high)} }),
+	records("triple", func(h uint64) triple { return triple{h, mix(h), mix(h, h)} }, func(a, b triple) triple {
+		return triple{a[0] + b[0], a[1] ^ b[1], a[2] * b[2]}
+	}),
 	halves("f16", half.NewFloat16, half.Float16.Float32), halves("bf16", half.NewBFloat16, half.BFloat16.Float32),
 }
 

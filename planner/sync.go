@@ -19,7 +19,7 @@ type Part struct {
 
 // PartOf returns the memory of a slice as a part. T holds no pointers, as in a collective.
 func PartOf[T any](name string, data []T) Part {
-	_, err := elementOf[T](tasks.Bcast)
+	_, err := tasks.ElementOf[T]()
 	return Part{name, asBytes(data), err}
 }
 

@@ -23,6 +23,13 @@ func valueIs[T comparable](ctx context.Context, c *planner.Comm, v, want T, op t
 
 type named uint16
 
+var (
+	readings = tasks.UserOp("readings", true, func(a, b bounds) bounds {
+		return bounds{a.n + b.n, min(a.low, b.low), max(a.high, b.high)}
+	})
+	totals = tasks.UserOp("sums", true, func(a, b triple) triple { return triple{a[0] + b[0], a[1] + b[1], a[2] + b[2]} })
+)
+
 // One value of each type that operations combine, in turns.
 func TestAllreduceValue(t *testing.T) {
 	onBothKinds(t, 3, 1, nil, func(ctx context.Context, c *planner.Comm) error {
@@ -36,6 +43,9 @@ func TestAllreduceValue(t *testing.T) {
 				valueIs(ctx, c, complex(float64(n), -1), complex(6, -3), tasks.Sum),
 				valueIs(ctx, c, half.NewFloat16(float32(n)), half.NewFloat16(6), tasks.Sum),
 				valueIs(ctx, c, tasks.Loc[float64]{Value: float64(-n), Index: int64(n)}, tasks.Loc[float64]{Value: -3, Index: 3}, tasks.MinLoc),
+				valueIs(ctx, c, n > 1, false, tasks.Land), valueIs(ctx, c, n > 2, true, tasks.Lxor),
+				valueIs(ctx, c, bounds{1, float32(n), float32(n)}, bounds{3, 1, 3}, readings),
+				valueIs(ctx, c, triple{1, uint64(n)}, triple{3, 6}, totals),
 				valueIs(ctx, c, tasks.Loc[int16]{Value: int16(n % 3), Index: 7}, tasks.Loc[int16]{Value: 2, Index: 7}, tasks.MaxLoc),
 			)
 		}

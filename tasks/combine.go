@@ -13,7 +13,7 @@ func Combine[T any](op Op, dst, a, b []T) error {
 	if len(a) != len(dst) || len(b) != len(dst) {
 		return fmt.Errorf("combine: %d and %d elements into %d; they must be equal", len(a), len(b), len(dst))
 	}
-	t, err := DatatypeOf[T]()
+	t, err := OperandOf[T](op)
 	if err != nil {
 		return fmt.Errorf("combine: %w", err)
 	}

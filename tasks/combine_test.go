@@ -26,13 +26,13 @@ func TestCombineRefuses(t *testing.T) {
 	two := UserOp("two", true, func(a, b int32) int32 { return a + b })
 	three := []int32{1, 2, 3}
 	for want, err := range map[string]error{
-		"2 and 3 elements into 3":                      Combine(two, three, three[:2], three),
-		"operation two combines i32, the buffer holds": Combine(two, []int64{1}, []int64{1}, []int64{1}),
-		"type string can't be an element":              Combine(two, []string{""}, []string{""}, []string{""}),
-		"operation sum has no function of the caller":  Combine(Sum, three, three, three),
-		"its function is nil":                          Combine(UserOp[int32]("none", true, nil), three, three, three),
-		"operation Op(0)":                              Combine(Op{}, three, three, three),
-		"is no identity":                               Combine(UserOpWithIdentity("sum", true, int32(1), func(a, b int32) int32 { return a + b }), three, three, three),
+		"2 and 3 elements into 3":                             Combine(two, three, three[:2], three),
+		"operation two combines i32, the buffer holds":        Combine(two, []int64{1}, []int64{1}, []int64{1}),
+		"operation two combines i32, the buffer holds string": Combine(two, []string{""}, []string{""}, []string{""}),
+		"operation sum has no function of the caller":         Combine(Sum, three, three, three),
+		"its function is nil":                                 Combine(UserOp[int32]("none", true, nil), three, three, three),
+		"operation Op(0)":                                     Combine(Op{}, three, three, three),
+		"is no identity":                                      Combine(UserOpWithIdentity("sum", true, int32(1), func(a, b int32) int32 { return a + b }), three, three, three),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks/half"
 )
 
-// Datatype names the element type of a buffer: one that operations combine, or bytes that are
-// only moved, see [ElementOf]. The zero value is invalid.
+// Datatype names the element type of a buffer: one that built-in operations combine, or bytes that are
+// only moved, or combined by an operation of [UserOp], see [ElementOf]. The zero value is invalid.
 type Datatype uint32
 
 // The element types. Byte counts are those of [Datatype.Size].
@@ -82,7 +82,7 @@ func (t Datatype) Valid() bool {
 	return v > 0 && v < maxDatatype && !(loc && (v == Complex64 || v == Complex128))
 }
 
-// IsMovedOnly reports whether no operation combines such elements.
+// IsMovedOnly reports whether no built-in operation combines such elements.
 func (t Datatype) IsMovedOnly() bool { return t&movedFlag != 0 }
 
 // Size is the bytes of one element.

@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// ElementOf finds the element type of T if elements are only moved: that of [DatatypeOf] if
+// ElementOf finds the element type of T if no built-in operation combines elements: that of [DatatypeOf] if
 // there is one, else so many bytes. T may be any type without pointers: a bool, an array or a
 // struct of such types. Strings, slices, maps, interfaces, channels and functions hold pointers,
 // and a uintptr may be one.
@@ -23,6 +23,27 @@ func ElementOf[T any]() (Datatype, error) {
 		return 0, fmt.Errorf("type %v can't be an element: it has %d bytes; allowed are 1 to %d", t, t.Size(), MaxElement)
 	}
 	return movedFlag | Datatype(t.Size())<<movedShift, nil
+}
+
+// OperandOf finds the element type of T in a reduction by op: that of [DatatypeOf], or any that op combines, if it
+// is of [UserOp]. Bools are bytes to the logical operations.
+func OperandOf[T any](op Op) (Datatype, error) {
+	t := reflect.TypeFor[T]()
+	d, ok := findDatatype(t)
+	switch u := op.user; {
+	case ok:
+		return d, nil
+	case u != nil && u.err != nil:
+		return 0, op.complaint()
+	case u != nil && u.of == t:
+		return u.element, nil
+	case u != nil:
+		return 0, fmt.Errorf("operation %v combines %s, the buffer holds %v", op, u.operands(), t)
+	case t.Kind() == reflect.Bool && (op == Land || op == Lor || op == Lxor):
+		return Uint8, nil
+	}
+	return 0, fmt.Errorf("type %v can't be an element of %v: allowed are integers, floats, complex numbers, half.Float16, half.BFloat16 and "+
+		"tasks.Loc of a real type, bools in land, lor and lxor, and all types without pointers by an operation of tasks.UserOp", t, op)
 }
 
 // pointerIn returns the first type in t that is or may hold a pointer, nil if there is none.

@@ -52,8 +52,8 @@ func TestElementOfRefusesPointers(t *testing.T) {
 	staysHere[[MaxElement + 1]byte](t, "it has 8388608 bytes")
 }
 
-// Elements that are only moved can't be combined.
-func TestMovedElementsAreNotCombined(t *testing.T) {
+// Only a caller's operation combines records, and those of its own type.
+func TestRecordsAreCombinedByOwnOperations(t *testing.T) {
 	d, err := ElementOf[particle]()
 	if err != nil {
 		t.Fatal(err)
@@ -64,6 +64,20 @@ func TestMovedElementsAreNotCombined(t *testing.T) {
 	err = Request{Coll: Scan, Count: 3, Type: d, Op: Sum}.Validate(2)
 	if err == nil || !strings.Contains(err.Error(), "bytes(32)") {
 		t.Errorf("error %v, want one that names the type", err)
+	}
+	first := UserOp("first", false, func(a, _ particle) particle { return a })
+	if of, err := OperandOf[particle](first); of != d || err != nil {
+		t.Errorf("operand %v, %v; want %v", of, err, d)
+	}
+	if err := (Request{Coll: Scan, Count: 3, Type: d, Op: first}).Validate(2); err != nil {
+		t.Error(err)
+	}
+	type as particle
+	if of, err := OperandOf[as](first); err == nil || !strings.Contains(err.Error(), "operation first combines tasks.particle, the buffer holds tasks.as") {
+		t.Errorf("operand %v, %v; want an error that names both types", of, err)
+	}
+	if other := UserOp("first", false, func(a, _ as) as { return a }); other.Signature() == first.Signature() {
+		t.Errorf("%s: two types have one signature", first.Signature())
 	}
 	for _, wrong := range []Datatype{movedFlag, d | Int8, d | locFlag} {
 		if wrong.Valid() || wrong.Size() != 0 {

@@ -3,6 +3,7 @@ package tasks
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"unsafe"
 )
@@ -52,7 +53,8 @@ type userOp struct {
 	slices      any                    // func(dst, a, b []T)
 	bytes       func(dst, a, b []byte) // the same on the bytes of elements
 	element     Datatype
-	err         error // why T can't be an element
+	of          reflect.Type // T
+	err         error        // why T can't be an element
 }
 
 // The built-in operations. Semantics are those of package kernel: NaN
@@ -82,7 +84,8 @@ var (
 // must be associative. All ranks must give the same operation the same name: they compare its
 // [Op.Signature], as functions can't be compared. A name of a built-in operation is allowed, and
 // another operation. A non-commutative operation restricts the plan to those that keep rank
-// order. T may be a named type; [Op.Kernel] checks that it fits the buffers' element type.
+// order. T may be any type that can be moved, see [ElementOf]: a struct of numbers, say. Buffers then have
+// elements of the same type; types of one kind, such as float64 and a type made of it, are the same here.
 // Without a function the operation is not [Op.Valid].
 func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	u := &userOp{name: name, commutative: commutative}
@@ -97,7 +100,8 @@ func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 		}
 	}
 	u.slices = slices
-	if u.element, u.err = DatatypeOf[T](); u.err == nil {
+	if u.element, u.err = ElementOf[T](); u.err == nil {
+		u.of = reflect.TypeFor[T]()
 		u.bytes = func(dst, a, b []byte) { slices(elements[T](dst), elements[T](a), elements[T](b)) }
 	}
 	return Op{id: OpUser, user: u}
@@ -142,7 +146,15 @@ func (o Op) Signature() string {
 	if !o.user.commutative {
 		order = "non-commutative"
 	}
-	return fmt.Sprintf("%q %v %s", o.user.name, o.user.element, order)
+	return fmt.Sprintf("%q %v %s", o.user.name, o.user.operands(), order)
+}
+
+// operands names what a user operation combines: f64, or main.stat where no built-in operation does.
+func (u *userOp) operands() string {
+	if u.element.IsMovedOnly() {
+		return u.of.String()
+	}
+	return u.element.String()
 }
 
 // complaint is why o is not [Op.Valid].
@@ -174,7 +186,7 @@ func (o Op) Kernel(t Datatype) (func(dst, a, b []byte), error) {
 	case o.user.err != nil:
 		return nil, fmt.Errorf("operation %v: %w", o, o.user.err)
 	case o.user.element != t:
-		return nil, fmt.Errorf("operation %v combines %v, the buffer holds %v", o, o.user.element, t)
+		return nil, fmt.Errorf("operation %v combines %s, the buffer holds %v", o, o.user.operands(), t)
 	}
 	return o.user.bytes, nil
 }

@@ -193,8 +193,8 @@ func (r Request) Validate(size int) error {
 	} else if r.Blocks() && r.Type.Valid() && max(r.Pitch, r.Count) > math.MaxInt64/int64(size)/int64(r.Type.Size()) {
 		errs = append(errs, fmt.Errorf("count %d: %d blocks are more than 2^63 bytes", r.Count, size))
 	}
-	if r.Reduces() && r.Type.Valid() && r.Type.IsMovedOnly() {
-		errs = append(errs, fmt.Errorf("datatype %v: no operation combines such elements", r.Type))
+	if r.Reduces() && r.Type.Valid() && r.Type.IsMovedOnly() && r.Op.ID() != OpUser {
+		errs = append(errs, fmt.Errorf("datatype %v: no built-in operation combines such elements", r.Type))
 	}
 	if r.Reduces() && !r.Op.Valid() {
 		errs = append(errs, r.Op.complaint())
