@@ -244,7 +244,7 @@ var libraries = map[string][]string{
 	"github.com/spf13/pflag":         {"cmd/internal/kit", "cmd/tierflow"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/internal/verify", "cmd/internal/doctor"},
 	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/internal/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/kit", "cmd/tierflow"},
-	"golang.org/x/term":              {"cmd/internal/kit"},
+	"golang.org/x/term":              {"cmd/internal/kit", "cmd/internal/launch"}, // the launcher shows prompts on terminals
 	"gonum.org/v1/gonum":             {"costs/stats", "costs/derived", "cmd/internal/bench", "cmd/tierflow-lab/internal/labkit", "cmd/tierflow-lab/internal/methods"},
 	"gonum.org/v1/plot":              {"cmd/tierflow-lab/internal/charts"},
 }

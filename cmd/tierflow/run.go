@@ -39,6 +39,9 @@ Without hosts all ranks run here, or, in a Slurm allocation, on its hosts and ta
 through srun. With hosts an agent is started on each through ssh, or whatever
 --launcher says; "local" lets this machine play all of them.
 
+Lines come whole, one rank's at a time; a carriage return ends one, too. A terminal also shows what
+waits for the rest of its line, such as a prompt, after 100 ms.
+
 The command's standard input goes to rank 0, the others read nothing; --stdin says
 otherwise. In a loop over lines of a file give --stdin none, or rank 0 reads the file.
 Ranks here get the command's environment. Those on other hosts get of it TIERFLOW_*,

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
@@ -59,10 +61,15 @@ type job struct {
 func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
 	secret := make([]byte, 32)
 	rand.Read(secret) // never fails
+	out := &printer{stamped: opts.Timestamps, dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}}
+	for i, to := range out.dest {
+		f, isFile := to.(*os.File)
+		out.terminal[i] = isFile && term.IsTerminal(int(f.Fd()))
+	}
 	return &job{
 		opts:   opts,
 		secret: hex.EncodeToString(secret),
-		out:    &printer{stamped: opts.Timestamps, dest: [streams]io.Writer{streamOut: stdout, streamErr: stderr}},
+		out:    out,
 		input:  supply{from: stdin, to: map[*conn][]int{}, owed: map[int]int{}},
 		events: make(chan event), endings: map[int]*ending{},
 		after: time.After,

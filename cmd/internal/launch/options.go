@@ -81,7 +81,8 @@ type Options struct {
 	AgentTimeout time.Duration
 
 	// NoPrefix passes the ranks' output byte by byte, as it comes. Default: whole lines, "[rank] " in front; a line is
-	// cut every 16 MiB.
+	// cut every 16 MiB. A carriage return ends a line, too. A terminal shows what has come of a line after 100 ms:
+	// a prompt. The rest follows there, or on a line of its own if another rank has written meanwhile.
 	NoPrefix bool
 
 	// Timestamps puts the time before each line, when it came to the launcher. It excludes NoPrefix.

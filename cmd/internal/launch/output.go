@@ -19,37 +19,53 @@ const (
 	timeLayout  = "2006-01-02T15:04:05.000000Z07:00 " // as RFC 3339 has it, in microseconds
 )
 
-// lines cuts a stream into lines of at most maxLine bytes.
+// promptTime is how long a part of a line waits for the rest before a terminal shows it.
+const promptTime = 100 * time.Millisecond
+
+// lines cuts a stream into lines of at most maxLine bytes. A line ends with a newline, or with a carriage return
+// alone, as in progress bars.
 type lines struct {
-	part []byte // of a line without its end yet
+	part  []byte // of a line without its end yet
+	shown int    // bytes of part that a terminal shows already
+	added uint64 // counts what has come
 }
 
 // add calls emit, with no newline, for every line completed by b.
 func (l *lines) add(b []byte, emit func(line []byte)) {
-	for len(b) > 0 {
-		end := bytes.IndexByte(b, '\n')
-		ended := end >= 0
-		if !ended {
+	for l.added++; len(b) > 0; {
+		if n := len(l.part); n > 0 && l.part[n-1] == '\r' && b[0] != '\n' {
+			if l.part = l.part[:n-1]; n > 1 { // else it only goes back, before a bar
+				l.end(emit)
+			}
+			continue
+		}
+		end := bytes.IndexAny(b, "\r\n")
+		if end < 0 {
 			end = len(b)
 		}
-		if room := maxLine - len(l.part); end > room {
+		if room := max(0, maxLine-len(l.part)); end > room {
 			l.part = append(l.part, b[:room]...)
 			b = b[room:]
 			l.flush(emit)
 			continue
 		}
 		l.part = append(l.part, b[:end]...)
-		if !ended {
+		if end == len(b) {
 			return
 		}
+		if b[end] == '\r' { // what follows tells whether it is an end
+			l.part = append(l.part, '\r')
+		} else {
+			l.end(emit)
+		}
 		b = b[end+1:]
-		l.end(emit)
 	}
 }
 
 // flush emits a line without an end.
 func (l *lines) flush(emit func(line []byte)) {
-	if len(l.part) > 0 {
+	l.added++
+	if l.part = bytes.TrimSuffix(l.part, []byte("\r")); len(l.part) > 0 {
 		l.end(emit)
 	}
 }
@@ -57,6 +73,7 @@ func (l *lines) flush(emit func(line []byte)) {
 // end emits a line, empty or not.
 func (l *lines) end(emit func(line []byte)) {
 	emit(l.part)
+	l.shown = 0
 	if l.part = l.part[:0]; cap(l.part) > keptLine {
 		l.part = nil
 	}
@@ -96,42 +113,92 @@ func isPanic(line string) bool {
 type printer struct {
 	stamped bool // the time of its arrival comes before each line
 
-	mu   sync.Mutex
-	dest [streams]io.Writer
+	mu       sync.Mutex
+	dest     [streams]io.Writer
+	terminal [streams]bool // dest is one: it shows parts of lines, too
+	open     *lines        // whose part ends what the terminals show; nil: nobody's
+	openTo   io.Writer
 }
 
 // print takes bytes of a source's stream; no bytes end the stream.
 func (p *printer) print(s *source, stream int, b []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &s.streams[stream]
 	var out, kept, stamp []byte
 	if p.stamped {
 		stamp = time.Now().AppendFormat(nil, timeLayout)
 	}
 	emit := func(line []byte) {
 		s.remember(line)
-		out = append(append(append(append(out, stamp...), s.label...), line...), '\n')
+		if rest := line[l.shown:]; len(rest) > 0 || l.shown == 0 || p.open == l { // else another one has ended it
+			out = append(append(p.begin(out, l, s, stamp), rest...), '\n')
+		}
+		if p.open == l {
+			p.open = nil
+		}
 		if s.log != nil {
 			kept = append(append(append(kept, stamp...), line...), '\n')
 		}
 	}
 	if len(b) == 0 {
-		s.streams[stream].flush(emit)
+		l.flush(emit)
 	} else {
-		s.streams[stream].add(b, emit)
+		l.add(b, emit)
 	}
 	if s.raw {
 		out = b
+	} else if added := l.added; p.terminal[stream] && len(l.part) > 0 {
+		time.AfterFunc(promptTime, func() { p.show(s, stream, added) })
 	}
 	if len(kept) > 0 {
 		if _, err := s.log.Write(kept); err != nil {
 			return fmt.Errorf("keep the job's output: %w", err)
 		}
 	}
+	return p.write(stream, l, out)
+}
+
+// begin adds to out what comes before a line, or before the rest of one that was shown in part.
+func (p *printer) begin(out []byte, l *lines, s *source, stamp []byte) []byte {
+	if p.open == l {
+		return out
+	}
+	return append(append(out, stamp...), s.label...)
+}
+
+// show writes the part of a line to a terminal, unless more has come meanwhile.
+func (p *printer) show(s *source, stream int, added uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &s.streams[stream]
+	part := bytes.TrimSuffix(l.part, []byte("\r")) // which may be half an end
+	if l.added != added || l.shown >= len(part) {
+		return
+	}
+	var stamp []byte
+	if p.stamped {
+		stamp = time.Now().AppendFormat(nil, timeLayout)
+	}
+	out := append(p.begin(nil, l, s, stamp), part[l.shown:]...)
+	if p.write(stream, l, out) == nil { // else the next line says so
+		l.shown, p.open, p.openTo = len(part), l, p.dest[stream]
+	}
+}
+
+// write writes some of a stream's lines. A part of another one's line, which a terminal shows, ends there.
+func (p *printer) write(stream int, l *lines, out []byte) (err error) {
 	if len(out) == 0 {
 		return nil
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if _, err := p.dest[stream].Write(out); err != nil {
+	if p.open != nil && p.open != l {
+		_, err = p.openTo.Write([]byte("\n"))
+		p.open = nil
+	}
+	if err == nil {
+		_, err = p.dest[stream].Write(out)
+	}
+	if err != nil {
 		return fmt.Errorf("write the job's output: %w", err)
 	}
 	return nil

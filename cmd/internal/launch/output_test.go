@@ -7,6 +7,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 func TestPrinter(t *testing.T) {
@@ -22,6 +24,8 @@ func TestPrinter(t *testing.T) {
 		{"nothing", false, []string{""}, ""},
 		{"exactly full", false, []string{long, "\n"}, "[3] " + long + "\n"},
 		{"too long", false, []string{long + "yy\nz\n"}, "[3] " + long + "\n[3] yy\n[3] z\n"},
+		{"progress", false, []string{"10%\r20", "%\r", "\nto\r\n", "\r30%\r", "40%", ""}, "[3] 10%\n[3] 20%\r\n[3] to\r\n[3] 30%\n[3] 40%\n"},
+		{"exactly full, from Windows", false, []string{long + "\r", "\n"}, "[3] " + long + "\r\n"},
 		{"raw", true, []string{"a\nb", "c", ""}, "a\nbc"},
 	} {
 		var out bytes.Buffer
@@ -36,6 +40,40 @@ func TestPrinter(t *testing.T) {
 			t.Errorf("%s: %.200q, want %.200q", test.name, out.String(), test.want)
 		}
 	}
+}
+
+// A terminal shows a prompt after 100 ms, and its answer behind it unless another rank has written.
+func TestPrompts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out strings.Builder
+		p := &printer{dest: [streams]io.Writer{&out, &out}, terminal: [streams]bool{true, true}}
+		ranks := []*source{{label: "[0] "}, {label: "[1] "}}
+		for _, step := range []struct {
+			rank   int
+			text   string
+			passes time.Duration
+			want   string // that is new
+		}{
+			{0, "name? ", promptTime - 1, ""},
+			{1, "", 1, "[0] name? "}, // nothing of rank 1
+			{0, "Ada\nage? ", promptTime, "Ada\n[0] age? "},
+			{1, "hello\nten: 10%\r", promptTime, "\n[1] hello\n[1] ten: 10%"},
+			{0, "36\n", promptTime, "\n[0] 36\n"},
+			{1, "20%\r", promptTime, "[1] 20%"},
+			{1, "", promptTime, "\n"},
+		} {
+			before := out.Len()
+			if err := p.print(ranks[step.rank], streamOut, []byte(step.text)); err != nil {
+				t.Error(err)
+			}
+			synctest.Wait()
+			time.Sleep(step.passes)
+			synctest.Wait()
+			if got := out.String()[before:]; got != step.want {
+				t.Errorf("after %q of rank %d: %q, want %q", step.text, step.rank, got, step.want)
+			}
+		}
+	})
 }
 
 func TestTail(t *testing.T) {
