@@ -319,7 +319,7 @@ func walkTree(t *testing.T, f func(name string, read func() []byte)) {
 			return err
 		}
 		if base := filepath.Base(name); entry.IsDir() {
-			if name != "." && strings.HasPrefix(base, ".") || base == "rapid" {
+			if name != "." && strings.HasPrefix(base, ".") && base != ".github" || base == "rapid" {
 				return fs.SkipDir
 			}
 			return nil
