@@ -17,15 +17,16 @@ func TestAgreeInTime(t *testing.T) {
 	var log lines
 	const limit = 5 * time.Second
 	inBubble(t, 3, executor.Config{StallAfter: time.Second, CallTimeout: limit, Stalls: log.logger()}, func(t *testing.T, w *executor.World) {
-		agree := func(r levels.Rank, ok bool) (bool, error) {
-			return w.Endpoint(r).Comm(0).Agree(context.Background(), ok)
+		reverse(w)
+		agree := func(r levels.Rank, ok bool) (bool, error) { // by number on communicator 1
+			return w.Endpoint(2-r).Comm(1).Agree(context.Background(), ok)
 		}
 		began := time.Now()
 		var waiting sync.WaitGroup
 		for r := range levels.Rank(2) {
 			waiting.Go(func() { // rank 1 knows by rank 0
 				_, err := agree(r, true)
-				if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "ranks [2] of the world") {
+				if !errors.Is(err, context.DeadlineExceeded) || !names(err, 2) || !strings.HasPrefix(err.Error(), "agree: rank 2 has not come for 5.0 s, it is in no call: the limit of 5s") {
 					t.Errorf("rank %d: %v", r, err)
 				}
 			})

@@ -62,7 +62,7 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 			}
 		}
 	}
-	if c.broken != nil && !e.stopped {
+	if c.broken != nil && !e.stopped { // by the disowned
 		c.dropEarly()
 	}
 	return c, without, nil
@@ -105,6 +105,9 @@ func (c *Comm) defineMembers(ranks []levels.Rank) {
 	}
 	for _, r := range c.e.dead {
 		c.markAway(r)
+	}
+	if c.broken != nil && !c.e.stopped {
+		c.dropEarly()
 	}
 }
 
@@ -159,7 +162,12 @@ func (c *Comm) leave(tell bool) error {
 		e.world.control.tellBye(c, told, broken, onward)
 	}
 	if owed && c.id != 0 { // this rank leaves its agreed successors, too
-		if next, failed := e.Make(m.Next()); failed == nil {
+		id, ranks := m.Next()
+		next, failed := e.Comm(id), error(nil)
+		if next == nil { // the decision came, and its effect not yet
+			next, failed = e.Make(id, ranks)
+		}
+		if failed == nil {
 			err = errors.Join(err, next.leave(true))
 		}
 	}

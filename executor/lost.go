@@ -10,7 +10,7 @@ import (
 
 // ballotPort returns the voter's way to the other ranks.
 func (e *Endpoint) ballotPort() ballot.Port {
-	p := ballot.Port{Lost: e.whoIsLost, Decided: e.fence}
+	p := ballot.Port{Lost: e.whoIsLost, Decided: e.carryDecision}
 	p.Send = func(to levels.Rank, t ballot.Topic, b []byte) { e.world.sendBallot(e.rank, to, t, b) }
 	p.Draw = func() uint64 {
 		id, _ := e.Draw() // without a number the communicator can't be made
@@ -49,14 +49,18 @@ func (e *Endpoint) whoIsLost(t ballot.Topic) (lost, ended []levels.Rank) {
 	return lost, ended
 }
 
-// fence ends everything between this rank and the ranks only suspected, or those gone on without
-// it.
-func (e *Endpoint) fence(m *ballot.Agreement) {
+// carryDecision ends everything between this rank and the ranks only suspected, or those gone on
+// without it. It makes this rank's end of the next communicator: the others may vote on that one
+// long before the program of this rank asks for it.
+func (e *Endpoint) carryDecision(m *ballot.Agreement) {
 	d := m.Decision()
 	if m.Topic.Round != 0 {
 		return
 	}
 	me := slices.Index(m.Members, e.rank)
+	if d.Members.Has(me) {
+		e.makeNext(m)
+	}
 	strangers := d.Lost.Without(d.Proven)
 	if !d.Members.Has(me) {
 		strangers = d.Members

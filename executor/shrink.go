@@ -67,23 +67,33 @@ func (c *Comm) giveUp() error {
 	return nil
 }
 
-// succeed makes this rank's end of the new communicator, once.
+// makeNext makes this rank's end of the new communicator, unless it has left the old one. Who leaves
+// after the decision leaves the new one too.
+func (e *Endpoint) makeNext(m *ballot.Agreement) {
+	id, ranks := m.Next()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.comms[m.Topic.Comm]; c == nil || c.hasLeft {
+		return
+	}
+	if next := e.ensureComm(id); next.local == nil {
+		next.defineMembers(ranks)
+	}
+}
+
+// succeed gives the program this rank's end of the new communicator.
 func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 	e, d := c.e, m.Take()
 	if !d.Members.Has(int(c.me)) {
 		return nil, fmt.Errorf("%d of %d ranks: %w", d.Members.Count(), c.Size(), ErrExcluded)
 	}
-	id, ranks := m.Next()
-	next := e.Comm(id)
-	if next == nil {
-		var err error
-		if next, err = e.Make(id, ranks); err != nil {
-			if next = e.Comm(id); next == nil { // another goroutine was faster
-				return nil, err
-			}
-		}
-	}
+	id, _ := m.Next()
 	e.mu.Lock()
+	next := e.comms[id]
+	if next == nil || next.local == nil { // c was closed before the decision
+		e.mu.Unlock()
+		return nil, ErrClosed
+	}
 	if c.successor == nil {
 		c.successor = next
 		for _, d := range c.departures {
@@ -172,7 +182,7 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 		if long := now.Sub(began); report > 0 && long >= report {
 			report *= 2
 			e.mu.Lock()
-			e.noteStall(c, "agree", "words", long, fmt.Sprint(m.Awaited()))
+			e.noteStall(c, "agree", "words", long, fmt.Sprint(c.numbersOf(m.Awaited())))
 			e.mu.Unlock()
 		}
 		switch given := e.voter.Find(ballot.Topic{Comm: c.id}); {
@@ -184,8 +194,31 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 		}
 		return nil
 	})
-	if err != nil && err == context.Cause(ctx) {
-		return fmt.Errorf("ranks %v of the world have said nothing: %w", m.Awaited(), err)
+	switch {
+	case err == nil || err != context.Cause(ctx):
+		return err
+	case ctx.Err() == context.DeadlineExceeded:
+		return c.lateWords(m, time.Since(began), err)
 	}
-	return err
+	return fmt.Errorf("ranks %v have said nothing: %w", c.numbersOf(m.Awaited()), err)
+}
+
+// lateWords is the error of an agreement whose deadline has passed.
+func (c *Comm) lateWords(m *ballot.Agreement, after time.Duration, cause error) error {
+	late, over := &LateError{Request: "agree", For: after, Err: cause}, func() bool { return m.Decision() != nil }
+	for _, s := range c.e.world.states(m.Awaited(), askReason{comm: c.id, forLate: true}, over) {
+		late.Late = append(late.Late, LateRank{c.numberOf(levels.Rank(s.Rank)), s})
+	}
+	if len(late.Late) == 0 {
+		return late
+	}
+	return c.failure(levels.Rank(late.Late[0].State.Rank), late)
+}
+
+// numbersOf returns the numbers of ranks of the world in the communicator.
+func (m *membership) numbersOf(ranks []levels.Rank) (numbers []levels.Rank) {
+	for _, r := range ranks {
+		numbers = append(numbers, m.numberOf(r))
+	}
+	return numbers
 }

@@ -92,13 +92,18 @@ func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (next *Comm, chan
 // Agree returns whether all living ranks say ok: the same answer on each of them. It waits until each
 // has called it as often as this one, has died or has closed. A rank that shrunk the communicator before says no.
 // The communicator may be broken, so a program can learn whether a call has ended well on all ranks. It is an error
-// if ctx ends, or the others have shrunk the communicator meanwhile; the rank's word stands. Calls are made one
-// after the other.
+// if ctx ends, or the others have shrunk the communicator meanwhile; the rank's word stands. After a deadline, of ctx or
+// [Options.CallTimeout], it is a [LateError] with the ranks that have said nothing, after which [Comm.Shrink] can be
+// called. Calls are made one after the other.
 func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	if err := c.checkCall(ctx); err != nil {
 		return false, fmt.Errorf("agree: %w", err)
 	}
-	if all, err = c.comm.Agree(ctx, ok); err != nil {
+	all, err = c.comm.Agree(ctx, ok)
+	switch _, late := errors.AsType[*LateError](err); {
+	case late: // it says so itself
+		return false, err
+	case err != nil:
 		return false, fmt.Errorf("agree: %w", err)
 	}
 	c.noteWhole()
