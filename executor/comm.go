@@ -19,7 +19,8 @@ type Comm struct {
 	agreements    uint32              // calls of Agree
 	seal          *submodules.Program // see Seal; nil: none
 	completeCalls uint32              // calls with complete data here, up to the first one without; counted with a seal
-	successor     *Comm               // made by Shrink; nil: none
+	successor     *Comm               // taken by Shrink; nil: none
+	leftOut       []levels.Rank       // of the world: this rank's program goes on without them, see Shrink
 	counters      Counters
 	isStarting    bool // a call is being started, by a function that may release the lock
 	waitedFor     *Run // the last one whose caller waits in it, or waited; nil: none

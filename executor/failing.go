@@ -374,12 +374,12 @@ func (c *Comm) admitCall(ctx context.Context) error {
 
 // failHereRank ends the communicators with one rank of this process and another rank: one of the
 // two has gone on without the other.
-func (w *World) failHereRank(e *Endpoint, other levels.Rank) {
+func (w *World) failHereRank(e *Endpoint, other levels.Rank, err error) {
 	e.mu.Lock()
-	e.noteLost(other, ErrExcluded)
+	e.noteLost(other, err)
 	e.dead = append(e.dead, other)
 	e.mu.Unlock()
-	ids := e.markBrokenWhere(other, ErrExcluded, func(c *Comm) bool { return c.isMember(other) })
+	ids := e.markBrokenWhere(other, err, func(c *Comm) bool { return c.isMember(other) })
 	e.mu.Lock()
 	for _, c := range e.comms {
 		c.markAway(other)

@@ -31,9 +31,9 @@ func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte) {
 	w.control.sendBallot(to, note{Comm: t.Comm, Seq: t.Round, Ballot: b})
 }
 
-// whoIsLost returns the ranks lost for an agreement, and the ranks with a certain end. It polls for
-// goodbyes too: perhaps nobody drives.
-func (e *Endpoint) whoIsLost(t ballot.Topic) (lost, ended []levels.Rank) {
+// whoIsLost returns the ranks lost for an agreement, the ranks with a certain end, and those that this
+// rank leaves out. It polls for goodbyes too: perhaps nobody drives.
+func (e *Endpoint) whoIsLost(t ballot.Topic) (lost, ended, left []levels.Rank) {
 	e.mu.Lock()
 	defer e.releaseAlone()
 	e.drainLink()
@@ -41,12 +41,15 @@ func (e *Endpoint) whoIsLost(t ballot.Topic) (lost, ended []levels.Rank) {
 		lost = append(lost, f.peer)
 	}
 	lost, ended = append(lost, e.dead...), slices.Clone(e.ended)
+	if c := e.comms[t.Comm]; c != nil && t.Round == 0 {
+		left = slices.Clone(c.leftOut)
+	}
 	for _, id := range []CommID{0, t.Comm} {
 		if c := e.comms[id]; c != nil {
 			ended = append(ended, c.outsiders()...)
 		}
 	}
-	return lost, ended
+	return lost, ended, left
 }
 
 // carryDecision ends everything between this rank and the ranks only suspected, or those gone on
@@ -70,6 +73,23 @@ func (e *Endpoint) carryDecision(m *ballot.Agreement) {
 		if n == me {
 			continue
 		}
-		e.world.failHereRank(e, r)
+		err := ErrExcluded
+		if d.Members.Has(me) {
+			err = e.whyStranger(m.Topic.Comm, r)
+		}
+		e.world.failHereRank(e, r, err)
+		if e.world.control != nil && d.Members.Has(me) { // nobody waits for it, nor for messages that it should pass on
+			e.world.control.job.Lose(r, err)
+		}
 	}
+}
+
+// whyStranger returns why a rank of the world is out, though its end is not certain.
+func (e *Endpoint) whyStranger(id CommID, r levels.Rank) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.comms[id]; c != nil && slices.Contains(c.leftOut, r) {
+		return errLeftOut
+	}
+	return errUnseen
 }

@@ -49,6 +49,8 @@ type ControlPlane interface {
 	Gone(ctx context.Context, peer levels.Rank) bool
 	// Lives finds out whether a rank can be reached and takes connections.
 	Lives(ctx context.Context, peer levels.Rank) bool
+	// Lose counts a rank as lost, though it may live: the others go on without it.
+	Lose(peer levels.Rank, why error)
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error

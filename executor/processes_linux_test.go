@@ -358,6 +358,11 @@ func (j *paperJob) Send(to levels.Rank, kind uint8, payload []byte) error {
 	return other.put(func() { other.onControl(j.rank, kind, payload) })
 }
 
+// Lose tells this rank alone: the others know by themselves.
+func (j *paperJob) Lose(peer levels.Rank, why error) {
+	_ = j.put(func() { j.onLost(peer, why) }) // who has left needs no news
+}
+
 // LetOut has nothing to wait for: what is in the others' queues has left.
 func (j *paperJob) LetOut() {}
 

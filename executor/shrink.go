@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/internal/agree"
 	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -37,9 +38,16 @@ const forsakenTime = 2 * time.Second
 // More than half of c's members may go on, or half with its rank 0, or all members without a
 // certain end. Others get [ErrMinority]. A member counted as lost gets [ErrExcluded] if it hears of
 // the decision.
-func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
+//
+// The members without, other ones than this rank, are left out, though they may live: to the others they are lost from now on,
+// without a certain end. It has no effect if the members are agreed on already. If the others
+// may not go on by themselves, the error is ErrMinority, at once, and nothing has happened.
+func (c *Comm) Shrink(ctx context.Context, without ...levels.Rank) (*Shrunk, error) {
 	if ctx == nil {
 		return nil, errNoContext
+	}
+	if err := c.leaveOut(without); err != nil {
+		return nil, err
 	}
 	if err := c.giveUp(); err != nil {
 		return nil, err
@@ -49,6 +57,40 @@ func (c *Comm) Shrink(ctx context.Context) (*Shrunk, error) {
 		return nil, err
 	}
 	return c.succeed(m)
+}
+
+// leaveOut counts members as lost in the agreement on those that go on.
+func (c *Comm) leaveOut(without []levels.Rank) error {
+	if len(without) == 0 {
+		return nil
+	}
+	lost, ended, _ := c.e.whoIsLost(ballot.Topic{Comm: c.id})
+	var proven agree.Set
+	rest := agree.All(c.Size())
+	for _, r := range ended {
+		if n := c.numberOf(r); n >= 0 {
+			proven = proven.With(int(n))
+		}
+	}
+	for _, r := range append(lost, ended...) {
+		if n := c.numberOf(r); n >= 0 {
+			rest = rest.Without(agree.Of(int(n)))
+		}
+	}
+	for _, n := range without {
+		rest = rest.Without(agree.Of(int(n)))
+	}
+	if !agree.Quorum(c.Size(), rest, proven) {
+		return fmt.Errorf("without ranks %v %d of %d would be left: %w", without, rest.Count(), c.Size(), ErrMinority)
+	}
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	for _, n := range without {
+		if r := c.ranks[n]; !slices.Contains(c.leftOut, r) {
+			c.leftOut = append(c.leftOut, r)
+		}
+	}
+	return nil
 }
 
 // giveUp breaks the communicator if it is whole. It returns an error if this rank has left it.
@@ -85,7 +127,7 @@ func (e *Endpoint) makeNext(m *ballot.Agreement) {
 func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 	e, d := c.e, m.Take()
 	if !d.Members.Has(int(c.me)) {
-		return nil, fmt.Errorf("%d of %d ranks: %w", d.Members.Count(), c.Size(), ErrExcluded)
+		return nil, c.excluded(d)
 	}
 	id, _ := m.Next()
 	e.mu.Lock()
@@ -113,8 +155,22 @@ func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 	return s, nil
 }
 
+// excluded is the error of this rank if it is no member of a decision. It says why the communicator
+// broke: mostly because this rank was late.
+func (c *Comm) excluded(d *agree.Decision) error {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	if c.cause.err == nil {
+		return fmt.Errorf("%d of %d ranks: %w", d.Members.Count(), c.Size(), ErrExcluded)
+	}
+	return fmt.Errorf("%d of %d ranks: %w, after: %v", d.Members.Count(), c.Size(), ErrExcluded, c.broken)
+}
+
 // errUnseen is the error of a lost rank unless this one has seen its end.
 var errUnseen = errors.New("others count it as lost")
+
+// errLeftOut is that of a rank left out by this one.
+var errLeftOut = errors.New("it was left out, though it may live")
 
 // whyGone returns the reason why a rank of the world doesn't go on.
 func (c *Comm) whyGone(rank levels.Rank) error {
@@ -162,7 +218,7 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 	}
 	d := m.Take()
 	if !d.Members.Has(int(c.me)) {
-		return false, ErrExcluded
+		return false, c.excluded(d)
 	}
 	return d.OK, nil
 }

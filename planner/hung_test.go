@@ -2,12 +2,16 @@ package planner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -75,5 +79,89 @@ func TestShrinkWithAHungRank(t *testing.T) {
 				return c, nil
 			})
 		})
+	}
+}
+
+// A rank that hangs is left out when one rank says so, first, and the others go on. It hears why when it asks.
+func TestShrinkWithout(t *testing.T) {
+	for _, all := range []bool{true, false} { // say so
+		inHungBubble(t, "1x4", time.Second, func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error) {
+			if c.Rank() == 1 {
+				hang()
+				_, _, err := c.Shrink(ctx)
+				if text := fmt.Sprint(err); !errors.Is(err, planner.ErrExcluded) || !strings.Contains(text, "shrink: 3 of 4 ranks: the others have gone on without this rank, after: barrier: rank 1 has not come for ") {
+					return nil, fmt.Errorf("the left out rank hears %w", err)
+				}
+				return c, nil
+			}
+			if err := planner.Barrier(ctx, c); blames(err, 1) != nil {
+				return nil, err
+			}
+			late := []int{1}
+			if c.Rank() > 0 && !all {
+				clocktest.Pause(ctx, 100*time.Millisecond)
+				late = nil
+			}
+			began := time.Now()
+			next, change, err := c.ShrinkWithout(ctx, late...)
+			if err != nil {
+				return nil, err
+			}
+			if took := time.Since(began); took > 100*time.Millisecond || !slices.Equal(change.Old, []int{0, 2, 3}) || len(change.Lost) != 1 || change.Lost[0].Rank != 1 || change.Lost[0].Proven {
+				return nil, fmt.Errorf("after %v %+v", took, change)
+			}
+			return next, sum(ctx, next)
+		})
+	}
+}
+
+// Who would be too few by themselves leave nobody out, and harm nobody by asking for it.
+func TestShrinkWithoutTooMany(t *testing.T) {
+	for _, test := range []struct {
+		topology string
+		by       int
+		late     []int
+		want     string
+	}{
+		{"1x2", 1, []int{0}, "without ranks [0] 1 of 2 would be left"},
+		{"1x5", 3, []int{0, 1, 2}, "without ranks [0 1 2] 2 of 5 would be left"},
+		{"1x4", 2, []int{0, 1}, "without ranks [0 1] 2 of 4 would be left"},
+		{"1x3", 2, []int{2}, "rank 2 is to be left out by rank 2; allowed are the others of 0 to 2"},
+		{"1x3", 2, []int{1 << 32}, "rank 4294967296 is to be left out"},
+	} {
+		comms := localComms(t, test.topology, nil)
+		allSucceed(t, comms, func(ctx context.Context, c *planner.Comm) error {
+			if c.Rank() == test.by {
+				_, _, err := c.ShrinkWithout(ctx, test.late...)
+				if wantError(t, "too many", err, test.want); len(test.late) > 1 && !errors.Is(err, planner.ErrMinority) {
+					return err
+				}
+			}
+			return sum(ctx, c)
+		})
+	}
+}
+
+// Nobody waits in Close for a rank that was left out, or that hangs still.
+func TestCloseWithoutAHungRank(t *testing.T) {
+	for _, perNode := range []int{1, 2, 4} {
+		comms := joinProcesses(t, 4, perNode, &planner.Options{CloseTimeout: patience})
+		var others sync.WaitGroup
+		others.Add(3)
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			if c.Rank() == 2 {
+				others.Wait()
+				if _, _, err := c.Shrink(ctx); !errors.Is(err, planner.ErrExcluded) {
+					return fmt.Errorf("the left out rank hears %w", err)
+				}
+				return c.Close()
+			}
+			defer others.Done()
+			next, _, err := c.ShrinkWithout(ctx, 2)
+			if err != nil {
+				return err
+			}
+			return errors.Join(sum(ctx, next), next.Close())
+		}))
 	}
 }

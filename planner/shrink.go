@@ -44,13 +44,30 @@ func Recoverable(err error) bool {
 // Close is best deferred as func() { comm.Close() }(), with the changing variable comm.
 // Plans forced for c are left out if the other ranks can't run them.
 func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error) {
+	return c.ShrinkWithout(ctx)
+}
+
+// ShrinkWithout is [Comm.Shrink], and leaves ranks of c out that may live: such as hang, see [LateError]. They hear
+// [ErrExcluded] when they ask. One rank that calls it is enough, if it is the first to ask: the others' Shrink returns the same.
+// Later it leaves nobody out who is agreed on as a member; the next communicator can be shrunk again.
+//
+// The rules for who goes on are those of Shrink, with the ranks left out as lost ones whose death is not proven. If
+// the others are too few by these, the error is [ErrMinority] at once, and c is as before.
+func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, change Change, err error) {
 	if err := c.checkCall(ctx); err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
 	if next, change := c.succession.get(); next != nil {
 		return next, change, nil
 	}
-	s, err := c.comm.Shrink(ctx)
+	var without []levels.Rank
+	for _, r := range late {
+		if r < 0 || r >= c.Size() || r == c.Rank() {
+			return nil, Change{}, fmt.Errorf("shrink: rank %d is to be left out by rank %d; allowed are the others of 0 to %d", r, c.Rank(), c.Size()-1)
+		}
+		without = append(without, levels.Rank(r))
+	}
+	s, err := c.comm.Shrink(ctx, without...)
 	if err != nil {
 		if next, change := c.succession.get(); next != nil { // another goroutine was faster
 			return next, change, nil

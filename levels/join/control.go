@@ -288,6 +288,14 @@ func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	j.inbox.force(delivery{from: r, err: err}) // behind the news to the others, see dispatch
 }
 
+// Lose counts another rank as lost, on all ranks that hear of it, though it may live: they have agreed to go on without
+// it. Close doesn't wait for it, and messages go past it.
+func (j *Job) Lose(r levels.Rank, why error) {
+	if j.isOther(r) {
+		j.lose(nil, r, fmt.Errorf("%w: %w", ErrLost, why))
+	}
+}
+
 // setAbsent notes why the rank that news is from is gone, and passes the news on. j.mu is held.
 func (j *Job) setAbsent(e *edge, news *frame, why error) {
 	j.absent[news.from] = why

@@ -22,12 +22,15 @@ var bugs = []struct{ name, right, wrong string }{
 	{"a vote lacks the accepted value", ", Ballot: m.accepted, Value: m.value}", "}"},
 	{"late votes replace others", "\tt.voters = t.voters.With(msg.From)\n", "\tif t.voters.Count() > 1 {\n\t\tt.voters = nil\n\t}\n\tt.voters = t.voters.With(msg.From)\n"},
 	{"passes no decision on", "\t\tm.passOn(msg.From)\n", ""},
+	{"who is left out suspects who says so", "\tcase msg.Left.Has(m.config.Rank):\n\t\tm.abstain(msg.From)\n", ""},
+	{"who is left out tells nobody", "Without(Of(m.config.Rank, by)).Ranks()", "Without(All(m.config.Size)).Ranks()"},
+	{"who is left out is asked by others", "\tm.left = m.left.Union(msg.Left)\n", ""},
 }
 
 // The exploration finds each bug: the package is compiled with it, and TestAllStates fails.
 func TestBugsAreFound(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it compiles the package ten times")
+		t.Skip("it compiles the package for each bug")
 	}
 	here, err := filepath.Abs("machine.go")
 	if err != nil {

@@ -23,6 +23,10 @@
 // mutual: if one rank counts another one as lost, the other one does the same when it hears
 // of it. By the quorum one side goes on. The other ranks are told the decision, and are no members.
 //
+// A rank may also be left out on purpose, see [Machine.LeaveOut]. That is no suspicion, and not
+// mutual: it abstains when it hears of it, and tells the others. Else it would draw some of them
+// to its side. Who leaves ranks out makes sure of a quorum without them first.
+//
 // The decision outlives the call: a rank answers later questions with it.
 //
 // # Assumptions

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Append appends a message as it travels among n ranks: kind, sender and receiver, flags, calls, ballot, two or three sets, and
+// Append appends a message as it travels among n ranks: kind, sender and receiver, flags, calls, ballot, two to four sets, and
 // the decision if there is one. All numbers are big-endian, all sets have a bit for each rank.
 func (m *Message) Append(b []byte, n int) []byte {
 	flags := byte(0)
@@ -19,6 +19,9 @@ func (m *Message) Append(b []byte, n int) []byte {
 	if m.Missing != nil {
 		flags |= flagMissing
 	}
+	if m.Left.Count() > 0 {
+		flags |= flagLeft
+	}
 	b = append(b, byte(m.Kind), flags)
 	b = binary.BigEndian.AppendUint32(b, uint32(m.From))
 	b = binary.BigEndian.AppendUint32(b, uint32(m.To))
@@ -28,6 +31,9 @@ func (m *Message) Append(b []byte, n int) []byte {
 	b = m.Proven.append(m.Lost.append(b, n), n)
 	if m.Missing != nil {
 		b = m.Missing.append(b, n)
+	}
+	if flags&flagLeft != 0 {
+		b = m.Left.append(b, n)
 	}
 	if d := m.Value; d != nil {
 		ok := byte(0)
@@ -46,6 +52,7 @@ const (
 	flagOK      = 1
 	flagValue   = 2
 	flagMissing = 4
+	flagLeft    = 8
 
 	messageLen  = 2 + 5*4 // without its sets
 	decisionLen = 1 + 8 + 2*4
@@ -79,6 +86,9 @@ func Parse(b []byte, n int) (Message, error) {
 	if flags&flagMissing != 0 {
 		want += setLen(n)
 	}
+	if flags&flagLeft != 0 {
+		want += setLen(n)
+	}
 	if len(b) != want {
 		return Message{}, fmt.Errorf("a message of %d bytes; allowed are %d", len(b), want)
 	}
@@ -91,6 +101,9 @@ func Parse(b []byte, n int) (Message, error) {
 	m.Lost, m.Proven = sets.next(), sets.next()
 	if flags&flagMissing != 0 {
 		m.Missing = sets.next()
+	}
+	if flags&flagLeft != 0 {
+		m.Left = sets.next()
 	}
 	if flags&flagValue != 0 {
 		d := sets.rest
@@ -132,8 +145,10 @@ func (r *reader) next() Set {
 // check returns why no machine of n ranks sends m.
 func (m *Message) check(n int, flags byte) error {
 	switch {
-	case flags&^(flagOK|flagValue|flagMissing) != 0:
-		return fmt.Errorf("flags %#x; allowed are 0 to %d", flags, flagOK|flagValue|flagMissing)
+	case flags&^(flagOK|flagValue|flagMissing|flagLeft) != 0:
+		return fmt.Errorf("flags %#x; allowed are 0 to %d", flags, flagOK|flagValue|flagMissing|flagLeft)
+	case !m.Lost.Includes(m.Left) || flags&flagLeft != 0 && m.Left.Count() == 0:
+		return fmt.Errorf("a message that leaves %v out, and counts %v as lost", m.Left.Ranks(), m.Lost.Ranks())
 	case m.Missing != nil && m.Kind != Start:
 		return fmt.Errorf("a message of kind %d with missing ranks", m.Kind)
 	case m.Kind < Start || m.Kind > Decide:

@@ -12,6 +12,7 @@ func samples() []Message {
 		{Kind: Start, From: 0, To: 4, Lost: Of(1, 3), Proven: Of(3)},
 		{Kind: Start, From: 0, To: 4, Lost: Of(1), Missing: Of(2, 3)},
 		{Kind: Vote, From: 2, To: 0, Lost: Of(1), Calls: 11, OK: true},
+		{Kind: Start, From: 0, To: 4, Lost: Of(1, 3), Left: Of(1), Missing: Of(2)},
 		{Kind: Vote, From: 4, To: 2, Lost: Of(0, 1, 3), Proven: Of(0, 1, 3), Ballot: Ballot{0, 2}, Value: d, Calls: 12},
 		{Kind: Propose, From: 0, To: 2, Lost: Of(1, 3), Ballot: Ballot{0, 2}, Value: d},
 		{Kind: Accepted, From: 2, To: 0, Lost: Of(1, 3), Ballot: Ballot{0, 2}},

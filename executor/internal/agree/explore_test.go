@@ -21,11 +21,13 @@ type scene struct {
 	crashes    int  // whose end is proven to all who live
 	vanished   int  // crashes that can only be suspected
 	suspicions int  // of ranks that live
+	leavings   int  // of ranks that live: they are left out by one that sees a quorum without them
+	by, left   int  // who leaves whom out; equal: anybody does anybody
 	eager      bool // all have begun before anything happens
 }
 
 func (s scene) String() string {
-	return fmt.Sprintf("n=%d crashes=%d vanished=%d suspicions=%d", s.size, s.crashes, s.vanished, s.suspicions)
+	return fmt.Sprintf("n=%d crashes=%d vanished=%d suspicions=%d leavings=%d", s.size, s.crashes, s.vanished, s.suspicions, s.leavings)
 }
 
 // envelope is a message on its way.
@@ -55,7 +57,7 @@ type system struct {
 	verdicts []verdict
 	dead     uint8 // crashed
 	provable uint8 // of dead
-	left     [3]int8
+	left     [4]int8
 	path     *step
 }
 
@@ -74,7 +76,7 @@ func (s *step) String() string {
 }
 
 func newSystem(sc *scene) *system {
-	s := &system{scene: sc, left: [3]int8{int8(sc.crashes), int8(sc.vanished), int8(sc.suspicions)}}
+	s := &system{scene: sc, left: [4]int8{int8(sc.crashes), int8(sc.vanished), int8(sc.suspicions), int8(sc.leavings)}}
 	for r := range sc.size {
 		m := New(Config{Size: sc.size, Rank: r, ID: uint64(r)})
 		s.nodes[r] = &node{Machine: m, hash: hashMachine(&m)}
@@ -121,7 +123,7 @@ func (s *system) act(r int, do func(m *Machine) []Message) {
 func (s *system) deliver(i int, twice bool) *system {
 	e := s.net[i]
 	next := s.fork(func() string {
-		return fmt.Sprintf("%d hears %v of %d: lost %v, proven %v, ballot %v, value %v", e.To, e.Kind, e.From, e.Lost.Ranks(), e.Proven.Ranks(), e.Ballot, e.Value)
+		return fmt.Sprintf("%d hears %v of %d: lost %v, proven %v, left out %v, ballot %v, value %v", e.To, e.Kind, e.From, e.Lost.Ranks(), e.Proven.Ranks(), e.Left.Ranks(), e.Ballot, e.Value)
 	})
 	if !twice {
 		next.net = append(next.net[:i], next.net[i+1:]...)
@@ -152,6 +154,15 @@ func (s *system) lose(a, b int, proven bool) *system {
 	next := s.fork(func() string { return fmt.Sprintf("%d loses %d, proven: %v", a, b, proven) })
 	undecided := s.nodes[a].decided == nil
 	next.act(a, func(m *Machine) []Message { return m.Lose(b, proven) })
+	next.noteVerdict(a, undecided)
+	return next
+}
+
+func (s *system) leaveOut(a, b int) *system {
+	next := s.fork(func() string { return fmt.Sprintf("%d leaves %d out", a, b) })
+	next.left[3]--
+	undecided := s.nodes[a].decided == nil
+	next.act(a, func(m *Machine) []Message { return m.LeaveOut(b) })
 	next.noteVerdict(a, undecided)
 	return next
 }
@@ -207,6 +218,11 @@ func (s *system) steps(f func(wild bool, next func() *system) bool) (ended bool)
 		}
 		for b := range s.scene.size {
 			proven := s.provable>>b&1 != 0
+			may := s.scene.by == s.scene.left || a == s.scene.by && b == s.scene.left
+			if may && a != b && !s.isDead(b) && s.left[3] > 0 && !m.out && !m.lost.Has(b) && Quorum(s.scene.size, m.living().Without(Of(b)), m.proven) &&
+				!f(true, func() *system { return s.leaveOut(a, b) }) {
+				return false
+			}
 			switch {
 			case a == b:
 				continue
@@ -245,8 +261,12 @@ func (s *system) areDead(ranks Set) bool {
 	return true
 }
 
-// check looks at what must be so in each state.
+// check looks at what must be so in each state. Whom one rank leaves out takes nobody with it.
 func (s *system) check() error {
+	var left Set // by any rank
+	for r := range s.scene.size {
+		left = left.Union(s.nodes[r].left)
+	}
 	for a := range s.scene.size {
 		m := s.nodes[a]
 		if m.lost.Has(a) || !m.lost.Includes(m.proven) {
@@ -259,6 +279,9 @@ func (s *system) check() error {
 		}
 		if m.decided == nil || s.isDead(a) {
 			continue
+		}
+		if calm := s.scene.crashes+s.scene.vanished+s.scene.suspicions == 0; calm && s.scene.leavings == 1 && m.decided.Members.Union(left).Count() < s.scene.size {
+			return fmt.Errorf("rank %d has decided %v; only %v was left out", a, m.decided, left.Ranks())
 		}
 		for b := range a {
 			d, o := m.decided, s.nodes[b].decided
@@ -330,12 +353,17 @@ func (s *system) checkEnd() error {
 			return fmt.Errorf("rank %d waits for ever; rank %d has decided", r, decided)
 		case m.root() == r && m.Quorate():
 			return fmt.Errorf("rank %d waits for ever; it has lost %v, %v proven", r, m.lost.Ranks(), m.proven.Ranks())
+		case !m.out && s.nodes[m.root()].out:
+			return fmt.Errorf("rank %d waits for ever for %d, which was left out", r, m.root())
 		}
 	}
 	return nil
 }
 
 func (d *Decision) String() string {
+	if d == nil {
+		return "nothing"
+	}
 	return fmt.Sprintf("%d:%v lost %v calls %v", d.ID, d.Members.Ranks(), d.Lost.Ranks(), d.Calls)
 }
 
@@ -369,7 +397,7 @@ func (s *system) isSettled() bool {
 
 // hash identifies the state.
 func (s *system) hash() uint64 {
-	h := hasher(s.dead)<<32 | hasher(s.provable)<<24 | hasher(s.left[0])<<16 | hasher(s.left[1])<<8 | hasher(s.left[2])
+	h := hasher(s.dead)<<32 | hasher(s.provable)<<24 | hasher(s.left[0])<<16 | hasher(s.left[1])<<8 | hasher(s.left[2])<<4 | hasher(s.left[3])
 	for _, n := range s.nodes[:s.scene.size] {
 		h = h.word(n.hash)
 	}
@@ -420,12 +448,12 @@ func (h hasher) value(d *Decision) hasher {
 }
 
 func hashMessage(m *Message) uint64 {
-	return hasher(m.Kind).word(uint64(m.From)<<32 | uint64(m.To)).set(m.Lost).set(m.Proven).ballot(m.Ballot).value(m.Value).word(uint64(m.Calls)).flag(m.OK).sum()
+	return hasher(m.Kind).word(uint64(m.From)<<32 | uint64(m.To)).set(m.Lost).set(m.Proven).set(m.Left).ballot(m.Ballot).value(m.Value).word(uint64(m.Calls)).flag(m.OK).sum()
 }
 
 // hashMachine leaves out what doesn't matter to a machine that has decided.
 func hashMachine(m *Machine) uint64 {
-	h := hasher(m.votedFor + 2).value(m.decided).set(m.lost).set(m.proven)
+	h := hasher(m.votedFor + 2).value(m.decided).set(m.lost).set(m.proven).set(m.left).flag(m.out)
 	if m.decided != nil {
 		return h.sum()
 	}
@@ -475,6 +503,8 @@ var scenes = []scene{
 	{size: 2, crashes: 1, vanished: 1, suspicions: 2},
 	{size: 3, crashes: 2, suspicions: 1, eager: true},
 	{size: 4, crashes: 1, eager: true},
+	{size: 3, crashes: 1, leavings: 1, eager: true},
+	{size: 4, leavings: 1, by: 3, left: 1, eager: true},
 }
 
 // longScenes are explored whole on demand; they take a minute.
@@ -482,6 +512,9 @@ var longScenes = []scene{
 	{size: 3, crashes: 1, suspicions: 1},
 	{size: 3, crashes: 1, vanished: 1, suspicions: 2, eager: true},
 	{size: 4, crashes: 1, suspicions: 1, eager: true},
+	{size: 3, crashes: 1, vanished: 1, leavings: 2},
+	{size: 4, leavings: 1, eager: true},
+	{size: 3, suspicions: 1, leavings: 1, eager: true},
 }
 
 func TestAllStates(t *testing.T) {
@@ -543,7 +576,7 @@ func TestRandomWalks(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
 	for i := range walks {
-		sc := scene{size: 5, crashes: r.IntN(5), vanished: r.IntN(2), suspicions: r.IntN(4), eager: r.IntN(2) == 0}
+		sc := scene{size: 5, crashes: r.IntN(5), vanished: r.IntN(2), suspicions: r.IntN(4), leavings: r.IntN(3), eager: r.IntN(2) == 0}
 		if err := walk(sc, r); err != nil {
 			t.Fatalf("seed %d, walk %d: %v", seed, i, err)
 		}

@@ -24,8 +24,10 @@ type Machine struct {
 	calls  uint32 // Begin's
 	ok     bool   // Begin's
 
-	lost   Set // includes proven; only grows; never this rank
+	lost   Set // includes proven and left; only grows; never this rank
 	proven Set
+	left   Set  // left out on purpose
+	out    bool // this rank was left out: it takes no part, and waits for the decision
 
 	promised Ballot    // it accepts no lower one
 	accepted Ballot    // of value
@@ -43,7 +45,7 @@ type Machine struct {
 	proposed  Set       // the ranks lost then
 	accepters Set       // of it
 
-	out []Message
+	msgs []Message // to be sent
 }
 
 // tally is the sum of the votes for this rank.
@@ -75,6 +77,17 @@ func (m *Machine) Began() bool { return m.began }
 func (m *Machine) Lose(rank int, proven bool) []Message {
 	if rank != m.config.Rank {
 		m.addLost(Of(rank), proven)
+		m.settle()
+	}
+	return m.flush()
+}
+
+// LeaveOut takes in a rank that is to be left out, though it may live. It counts as lost without a
+// proof from now on, and abstains when it hears of it.
+func (m *Machine) LeaveOut(rank int) []Message {
+	if rank != m.config.Rank && !m.lost.Has(rank) {
+		m.left = m.left.With(rank)
+		m.addLost(Of(rank), false)
 		m.settle()
 	}
 	return m.flush()
@@ -112,8 +125,12 @@ func (m *Machine) Waits(voter int) (Message, bool) {
 	return Message{Kind: Start, From: m.config.Rank, To: voter, Lost: m.lost, Proven: m.proven, Missing: m.Awaited()}, true
 }
 
-// Quorate reports whether the ranks not lost here may decide without the others.
+// Quorate reports whether the ranks not lost here may decide without the others. With a rank that was
+// left out they may not.
 func (m *Machine) Quorate() bool {
+	if m.out {
+		return false
+	}
 	return Quorum(m.config.Size, m.living(), m.proven)
 }
 
@@ -124,10 +141,13 @@ func (m *Machine) Hear(msg Message) []Message {
 		m.hearDecision(msg)
 	case m.decided != nil:
 		m.answer(msg.From)
+	case m.out:
 	case m.lost.Has(msg.From):
 		if !msg.Lost.Has(m.config.Rank) { // else two would tell each other for ever
 			m.send(Message{Kind: Start, To: msg.From})
 		}
+	case msg.Left.Has(m.config.Rank):
+		m.abstain(msg.From)
 	case msg.Lost.Has(m.config.Rank):
 		m.addLost(Of(msg.From), false)
 		m.settle()
@@ -138,11 +158,20 @@ func (m *Machine) Hear(msg Message) []Message {
 	return m.flush()
 }
 
+// abstain ends this rank's part, because another one leaves it out. It tells the others: they need not wait for it.
+func (m *Machine) abstain(by int) {
+	m.out = true
+	for _, r := range All(m.config.Size).Without(m.proven).Without(Of(m.config.Rank, by)).Ranks() {
+		m.msgs = append(m.msgs, Message{Kind: Start, From: m.config.Rank, To: r, Lost: Of(r)})
+	}
+}
+
 // take takes a message from a living rank.
 func (m *Machine) take(msg Message) {
 	news := m.lost.Without(msg.Lost)
 	m.addLost(msg.Lost, false)
 	m.addLost(msg.Proven, true)
+	m.left = m.left.Union(msg.Left)
 	switch msg.Kind {
 	case Start:
 		if msg.Missing != nil && msg.From == m.votedFor {
@@ -237,7 +266,7 @@ func (m *Machine) settle() {
 		if root != m.votedFor {
 			m.passOn(-1)
 		}
-	case !m.began:
+	case !m.began || m.out:
 	case root != m.config.Rank:
 		if root != m.votedFor || !m.lost.Equal(m.votedLost) || !m.proven.Equal(m.votedProven) {
 			m.vote(root)
@@ -338,13 +367,13 @@ func (m *Machine) addLost(ranks Set, proven bool) {
 
 // send queues a message with the losses known to this rank.
 func (m *Machine) send(msg Message) {
-	msg.From, msg.Lost, msg.Proven = m.config.Rank, m.lost, m.proven
-	m.out = append(m.out, msg)
+	msg.From, msg.Lost, msg.Proven, msg.Left = m.config.Rank, m.lost, m.proven, m.left
+	m.msgs = append(m.msgs, msg)
 }
 
 // flush returns the queued messages.
 func (m *Machine) flush() []Message {
-	out := m.out
-	m.out = nil
+	out := m.msgs
+	m.msgs = nil
 	return out
 }

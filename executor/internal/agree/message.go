@@ -40,6 +40,7 @@ type Message struct {
 	From, To int
 	Lost     Set       // as the sender knows them
 	Proven   Set       // of Lost
+	Left     Set       // of Lost: left out on purpose
 	Ballot   Ballot    // of Propose and Accepted; of a Vote with a Value: the ballot of its acceptance
 	Value    *Decision // of Propose and Decide; of a Vote: the value accepted by the sender, or nil
 	Missing  Set       // of a Start: the ranks whose votes the sender still awaits; nil: not said

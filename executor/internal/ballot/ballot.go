@@ -26,9 +26,9 @@ type Topic struct {
 type Port struct {
 	// Send sends a message to another rank of the world. It may be lost.
 	Send func(to levels.Rank, t Topic, b []byte)
-	// Lost returns the ranks of the world that count as lost for a topic, and the ranks with a certain
-	// end.
-	Lost func(t Topic) (lost, ended []levels.Rank)
+	// Lost returns the ranks of the world that count as lost for a topic, the ranks with a certain
+	// end, and those left out on purpose.
+	Lost func(t Topic) (lost, ended, left []levels.Rank)
 	// Gone finds out whether the end of a rank is certain. nil: it never is.
 	Gone func(ctx context.Context, r levels.Rank) bool
 	// Draw returns a number for a communicator.
@@ -357,18 +357,19 @@ func (m *Agreement) tend() {
 
 // update takes in the ranks lost by now.
 func (m *Agreement) update() {
-	lost, ended := m.voter.port.Lost(m.Topic)
+	lost, ended, left := m.voter.port.Lost(m.Topic)
 	m.do(func(a *agree.Machine) (out []agree.Message) {
 		known, proven := a.Lost()
-		take := func(ranks []levels.Rank, certain bool, known agree.Set) {
+		take := func(ranks []levels.Rank, known agree.Set, tell func(n int) []agree.Message) {
 			for _, r := range ranks {
 				if n := slices.Index(m.Members, r); n >= 0 && r != m.voter.me && !known.Has(n) {
-					out = append(out, a.Lose(n, certain)...)
+					out = append(out, tell(n)...)
 				}
 			}
 		}
-		take(ended, true, proven)
-		take(lost, false, known)
+		take(ended, proven, func(n int) []agree.Message { return a.Lose(n, true) })
+		take(lost, known, func(n int) []agree.Message { return a.Lose(n, false) })
+		take(left, known, a.LeaveOut)
 		switch {
 		case a.Quorate():
 			m.minority = time.Time{}

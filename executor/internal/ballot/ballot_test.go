@@ -34,7 +34,7 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 					go p.hear(to, r, t, b)
 				}
 			},
-			Lost: func(Topic) (suspects, ended []levels.Rank) { return lost, nil },
+			Lost: func(Topic) (suspects, ended, left []levels.Rank) { return lost, nil, nil },
 			Gone: func(_ context.Context, to levels.Rank) bool {
 				return p.gone.Load() && (slices.Contains(lost, to) || p.drop != nil && p.drop(to, r))
 			},
