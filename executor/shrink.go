@@ -59,29 +59,38 @@ func (c *Comm) Shrink(ctx context.Context, without ...levels.Rank) (*Shrunk, err
 	return c.succeed(m)
 }
 
-// leaveOut counts members as lost in the agreement on those that go on.
-func (c *Comm) leaveOut(without []levels.Rank) error {
+// MayLeaveOut is an error, one that wraps [ErrMinority], unless the members other than these may go on,
+// as far as this rank knows who is lost.
+func (c *Comm) MayLeaveOut(without []levels.Rank) error {
 	if len(without) == 0 {
 		return nil
 	}
 	lost, ended, _ := c.e.whoIsLost(ballot.Topic{Comm: c.id})
-	var proven agree.Set
-	rest := agree.All(c.Size())
-	for _, r := range ended {
-		if n := c.numberOf(r); n >= 0 {
-			proven = proven.With(int(n))
-		}
-	}
-	for _, r := range append(lost, ended...) {
-		if n := c.numberOf(r); n >= 0 {
-			rest = rest.Without(agree.Of(int(n)))
-		}
-	}
+	proven := c.setOf(ended)
+	rest := agree.All(c.Size()).Without(proven).Without(c.setOf(lost))
 	for _, n := range without {
 		rest = rest.Without(agree.Of(int(n)))
 	}
 	if !agree.Quorum(c.Size(), rest, proven) {
 		return fmt.Errorf("without ranks %v %d of %d would be left: %w", without, rest.Count(), c.Size(), ErrMinority)
+	}
+	return nil
+}
+
+// setOf returns the members among ranks of the world, as a set of members.
+func (m *membership) setOf(ranks []levels.Rank) (set agree.Set) {
+	for _, n := range m.numbersOf(ranks) {
+		if n >= 0 {
+			set = set.With(int(n))
+		}
+	}
+	return set
+}
+
+// leaveOut counts members as lost in the agreement on those that go on.
+func (c *Comm) leaveOut(without []levels.Rank) error {
+	if err := c.MayLeaveOut(without); err != nil {
+		return err
 	}
 	c.e.mu.Lock()
 	defer c.e.mu.Unlock()

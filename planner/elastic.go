@@ -22,6 +22,10 @@ type ElasticOptions struct {
 	Min int
 	// Wait is how long they do. 0: a minute.
 	Wait time.Duration
+	// LeaveOut is after how many [LateError] in a row that name it a rank is left out, see [Comm.ShrinkWithout].
+	// A collective that it has come to in between ends the row. 0: two if calls have a limit, by
+	// [Options.CallTimeout] or TIERFLOW_CALL_TIMEOUT, else none ever is. Below 0: none ever is.
+	LeaveOut int
 }
 
 // Elastic joins the job and calls f with its communicator, and again whenever the ranks have changed:
@@ -32,7 +36,8 @@ type ElasticOptions struct {
 // so f begins with [Sync]: then all ranks have the newest state.
 //
 // If a rank counts as lost, or is in a minority, it waits to join anew, provided that tierflow run takes
-// care of newcomers (--max-restarts). Elastic returns nil if the job ends before this process was let
+// care of newcomers (--max-restarts). A rank that hangs is left out after some deadlines, see
+// [ElasticOptions.LeaveOut]. Elastic returns nil if the job ends before this process was let
 // in. Other errors of f end this rank: the others go on without it. f may have ended well on
 // some ranks only; a call of [Comm.Agree] at the end of each step makes sure.
 func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context, c *Comm, change *Change) error) error {
@@ -67,6 +72,8 @@ func Elastic(ctx context.Context, o *ElasticOptions, f func(ctx context.Context,
 // stay calls f until it has done its work, or this rank can't go on. It returns the newest communicator.
 func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.Context, c *Comm, change *Change) error) (*Comm, error) {
 	alone := 0 // errors in a row without a lost rank, but for those of connections
+	var late lateness
+	namings := o.namings()
 	err := o.fill(ctx, c)
 	var change *Change
 	for {
@@ -88,7 +95,7 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 			if !errors.Is(err, ErrLink) {
 				alone++
 			}
-			next, became, failed = c.Shrink(ctx)
+			next, became, failed = o.shrink(ctx, c, late.note(c, err, namings), err)
 		default:
 			return c, err
 		}
@@ -101,9 +108,25 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 		if len(became.Lost)+len(became.Joined) > 0 {
 			alone = 0
 		}
+		late.moveTo(became)
 		c, change = next, &became
 		err = o.fill(ctx, c)
 	}
+}
+
+// shrink goes on without the dead, after an error of c, and without ranks that hang, unless the others are too few
+// for that.
+func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung []int, err error) (next *Comm, change Change, failed error) {
+	if len(hung) == 0 {
+		return c.Shrink(ctx)
+	}
+	log := o.Options.logger()
+	if few := c.mayLeaveOut(hung); few != nil {
+		log.Warn("ranks that hang can't be left out", "rank", c.Rank(), "hung", hung, "why", few)
+		return c.Shrink(ctx)
+	}
+	log.Warn("ranks that hang are left out", "rank", c.Rank(), "hung", hung, "after", err)
+	return c.ShrinkWithout(ctx, hung...)
 }
 
 // mostNewcomers bounds how many join at once.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -138,6 +139,68 @@ func TestShrinkWithoutTooMany(t *testing.T) {
 				}
 			}
 			return sum(ctx, c)
+		})
+	}
+}
+
+// Elastic goes on without a rank that hangs once it was named often enough in a row: by default twice, if calls have a limit.
+// A rank that is late now and then stays.
+func TestElasticLeavesOut(t *testing.T) {
+	const limit, steps = time.Second, 5
+	for _, test := range []struct {
+		leaveOut, steps int
+		late            []int         // steps before which rank 1 is late, by less than two limits
+		want            time.Duration // until the others are without rank 1; 0: they never are, and it ends by an error
+	}{
+		{0, 0, nil, 2 * limit},
+		{1, 2, nil, limit},
+		{3, 1, nil, 3 * limit},
+		{-1, 0, nil, 0},
+		{0, 0, []int{1, 3}, 0},
+	} {
+		t.Run(fmt.Sprintf("%d after %d steps %v", test.leaveOut, test.steps, test.late), func(t *testing.T) {
+			inHungBubble(t, "1x4", limit, func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error) {
+				said := &lockedBuffer{}
+				o := planner.ElasticOptions{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.NewTextHandler(said, nil))}, LeaveOut: test.leaveOut}
+				began, hung, late, step, one := time.Now(), false, test.late, 0, c.Rank() == 1
+				next, err := o.Stay(ctx, c, func(ctx context.Context, c *planner.Comm, change *planner.Change) error {
+					if change != nil && len(change.Lost) > 0 {
+						if took := time.Since(began); took < test.want || took > test.want+100*time.Millisecond || test.want == 0 {
+							return fmt.Errorf("without %v after %v", change.Lost, took)
+						}
+					}
+					for ; step < steps; step++ {
+						if one && len(test.late) == 0 && !hung && step == test.steps {
+							hung = true
+							hang()
+						}
+						if one && len(late) > 0 && late[0] == step {
+							late = late[1:]
+							clocktest.Pause(ctx, limit*3/2)
+						}
+						if err := sum(ctx, c); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				size := 4
+				if test.want > 0 {
+					size = 3
+				}
+				if says := strings.Contains(said.String(), "ranks that hang are left out"); says != (test.want > 0 && !one) {
+					return nil, fmt.Errorf("logged: %s", said)
+				}
+				switch {
+				case hung && test.want > 0 && errors.Is(err, planner.ErrExcluded):
+					err = nil
+				case test.want == 0 && len(test.late) == 0 && blames(err, 1) == nil:
+					err = nil
+				case err == nil && next.Size() != size:
+					err = fmt.Errorf("%d ranks in the end", next.Size())
+				}
+				return next, err
+			})
 		})
 	}
 }

@@ -60,14 +60,10 @@ func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, chan
 	if next, change := c.succession.get(); next != nil {
 		return next, change, nil
 	}
-	var without []levels.Rank
-	for _, r := range late {
-		if r < 0 || r >= c.Size() || r == c.Rank() {
-			return nil, Change{}, fmt.Errorf("shrink: rank %d is to be left out by rank %d; allowed are the others of 0 to %d", r, c.Rank(), c.Size()-1)
-		}
-		without = append(without, levels.Rank(r))
+	if err := c.mayLeaveOut(late); err != nil {
+		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	s, err := c.comm.Shrink(ctx, without...)
+	s, err := c.comm.Shrink(ctx, asRanks(late)...)
 	if err != nil {
 		if next, change := c.succession.get(); next != nil { // another goroutine was faster
 			return next, change, nil
@@ -87,6 +83,24 @@ func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, chan
 		_ = c.comm.Close() // it is broken
 	}
 	return next, change, nil
+}
+
+// mayLeaveOut is an error unless the ranks other than these may go on, as far as this one knows.
+func (c *Comm) mayLeaveOut(late []int) error {
+	for _, r := range late {
+		if r < 0 || r >= c.Size() || r == c.Rank() {
+			return fmt.Errorf("rank %d is to be left out by rank %d; allowed are the others of 0 to %d", r, c.Rank(), c.Size()-1)
+		}
+	}
+	return c.comm.MayLeaveOut(asRanks(late))
+}
+
+// asRanks returns numbers of ranks as what they are.
+func asRanks(numbers []int) (ranks []levels.Rank) {
+	for _, r := range numbers {
+		ranks = append(ranks, levels.Rank(r))
+	}
+	return ranks
 }
 
 // succeed makes the communicator that takes c's place, and closes c for calls.
