@@ -62,6 +62,7 @@ type deferredWork struct {
 type losses struct {
 	lost     []failure      // ranks that failed or died, for communicators made later
 	dead     []levels.Rank  // ranks that have died
+	muted    []levels.Rank  // ranks whose libraries have been silent for too long, as an agreement has found
 	ended    []levels.Rank  // ranks of lost that have said so themselves: they take part in nothing any more
 	failed   *flight.Failed // the first failure; nil: none
 	failedAt time.Time      // when it was met; zero: never

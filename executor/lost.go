@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -11,11 +12,14 @@ import (
 // ballotPort returns the voter's way to the other ranks.
 func (e *Endpoint) ballotPort() ballot.Port {
 	p := ballot.Port{Lost: e.whoIsLost, Decided: e.carryDecision}
-	p.Send = func(to levels.Rank, t ballot.Topic, b []byte) { e.world.sendBallot(e.rank, to, t, b) }
+	p.Send = func(to levels.Rank, t ballot.Topic, b []byte, straight bool) {
+		e.world.sendBallot(e.rank, to, t, b, straight)
+	}
 	p.Draw = func() uint64 {
 		id, _ := e.Draw() // without a number the communicator can't be made
 		return uint64(id)
 	}
+	p.Silent, p.Muted = e.silentRanks, e.noteMuted
 	p.Gone = func(ctx context.Context, r levels.Rank) bool {
 		return e.world.control != nil && e.world.control.job.Gone(ctx, r)
 	}
@@ -23,12 +27,38 @@ func (e *Endpoint) ballotPort() ballot.Port {
 }
 
 // sendBallot takes a message of an agreement from a rank of this process to any rank.
-func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte) {
+func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte, straight bool) {
 	if other := w.endpoints[to]; other != nil {
 		other.hearBallot(from, t, b)
 		return
 	}
-	w.control.sendBallot(to, note{Comm: t.Comm, Seq: t.Round, Ballot: b})
+	n := note{Comm: t.Comm, Seq: t.Round, Ballot: b}
+	if straight {
+		w.control.sendDirect(to, n.bytes())
+		return
+	}
+	w.control.sendBallot(to, n)
+}
+
+// silentRanks returns those of some ranks of the world that don't say what they do. A rank in an operation of its
+// program does.
+func (e *Endpoint) silentRanks(ranks []levels.Rank, isOver func() bool) (silent []levels.Rank) {
+	for _, s := range e.world.states(ranks, askReason{}, isOver) {
+		if s.Doing == flight.Silent || s.Doing == flight.Stopped || s.Doing == flight.Gone {
+			silent = append(silent, levels.Rank(s.Rank))
+		}
+	}
+	return silent
+}
+
+// noteMuted notes a rank that counts as lost from now on because it was silent.
+func (e *Endpoint) noteMuted(r levels.Rank) {
+	e.mu.Lock()
+	e.muted = append(e.muted, r)
+	e.mu.Unlock()
+	if log := e.world.config.Stalls; log != nil {
+		log.Warn("a rank counts as lost", "rank", e.rank, "lost", r, "why", errMuted)
+	}
 }
 
 // whoIsLost returns the ranks lost for an agreement, the ranks with a certain end, and those that this
@@ -90,6 +120,9 @@ func (e *Endpoint) whyStranger(id CommID, r levels.Rank) error {
 	defer e.mu.Unlock()
 	if c := e.comms[id]; c != nil && slices.Contains(c.leftOut, r) {
 		return errLeftOut
+	}
+	if slices.Contains(e.muted, r) {
+		return errMuted
 	}
 	return errUnseen
 }

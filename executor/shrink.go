@@ -178,6 +178,9 @@ func (c *Comm) excluded(d *agree.Decision) error {
 // errUnseen is the error of a lost rank unless this one has seen its end.
 var errUnseen = errors.New("others count it as lost")
 
+// errMuted is that of a rank whose library was silent for too long.
+var errMuted = errors.New("its library has not answered for about ten seconds, though its connections stand: it may be stopped")
+
 // errLeftOut is that of a rank left out by this one.
 var errLeftOut = errors.New("it was left out, though it may live")
 

@@ -32,7 +32,8 @@ func Recoverable(err error) bool {
 
 // Shrink returns a communicator of the living ranks of c, in c's order. All of them agree on the
 // members. c is broken then on all ranks, if it wasn't before, and closed on this one; asked again it
-// returns the same. The other ranks' programs need not call anything for it: their libraries vote. If only a
+// returns the same. The other ranks' programs need not call anything for it: their libraries vote. A rank whose library
+// answers nothing for about ten seconds counts as lost: its process is stopped, or its host silent. If only a
 // connection broke, between two living ranks ([ErrLink]), nobody is lost: the two connect anew.
 //
 // A group of ranks goes on if it is more than half of c's ranks, or half with its rank 0, or all but ranks

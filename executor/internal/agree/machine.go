@@ -116,6 +116,20 @@ func (m *Machine) Awaited() Set {
 	}
 }
 
+// Owing returns the ranks that hold this one up by their own silence: the root knows all, another rank the root alone.
+func (m *Machine) Owing() Set {
+	if m.decided != nil || m.out {
+		return nil
+	}
+	if root := m.root(); root != m.config.Rank {
+		return Of(root)
+	}
+	return m.Awaited()
+}
+
+// IsHeard reports whether the root has said that it has this rank's vote.
+func (m *Machine) IsHeard() bool { return m.missing.Count() > 0 && !m.missing.Has(m.config.Rank) }
+
 // Waits returns the message to a voter for this rank that says whose votes are missing; false: this rank is not
 // its root, has not voted itself, or awaits no votes.
 func (m *Machine) Waits(voter int) (Message, bool) {

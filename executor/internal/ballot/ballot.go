@@ -1,5 +1,6 @@
 // Package ballot takes one rank's part in agreements, see package agree. It keeps them, repeats
-// messages until they are answered, and looks for proofs if suspicion alone lets nobody go on. The
+// messages until they are answered, and looks for proofs if suspicion alone lets nobody go on. A rank
+// whose library gives no sign of life for about ten seconds counts as lost. The
 // owner of a [Voter] carries its messages and knows the lost ranks.
 package ballot
 
@@ -24,13 +25,19 @@ type Topic struct {
 // Port is how a voter reaches the rest of its rank. Its functions are called without a lock
 // of this package, by any goroutine.
 type Port struct {
-	// Send sends a message to another rank of the world. It may be lost.
-	Send func(to levels.Rank, t Topic, b []byte)
+	// Send sends a message to another rank of the world. It may be lost. straight: it must not be passed on by a third
+	// rank, which may be stopped.
+	Send func(to levels.Rank, t Topic, b []byte, straight bool)
 	// Lost returns the ranks of the world that count as lost for a topic, the ranks with a certain
 	// end, and those left out on purpose.
 	Lost func(t Topic) (lost, ended, left []levels.Rank)
 	// Gone finds out whether the end of a rank is certain. nil: it never is.
 	Gone func(ctx context.Context, r levels.Rank) bool
+	// Silent returns those of some ranks whose libraries don't answer. It takes some seconds at most, less
+	// once isOver reports true. nil: all answer.
+	Silent func(ranks []levels.Rank, isOver func() bool) []levels.Rank
+	// Muted is called for a rank that counts as lost because it was silent.
+	Muted func(r levels.Rank)
 	// Draw returns a number for a communicator.
 	Draw func() uint64
 	// Decided is called once for each decision, before the callers that wait for it go on.
@@ -47,6 +54,11 @@ const (
 	quietTime = 200 * time.Millisecond // until silent ranks are asked for a sign of life; then the pause is doubled each time
 	quietRank = time.Millisecond       // or after this for each rank, if that is more: all may ask one
 	mostQuiet = 10                     // times the first, its limit
+
+	askAfter       = 3 * time.Second // without a word of a rank, until it is asked whether it is there
+	askTime        = 2 * time.Second // between two questions; one takes as long
+	mostUnanswered = 4               // questions, then it counts as lost
+	mostAsked      = 32              // ranks at a time
 )
 
 // Voter is one rank's part in all its agreements. Its methods may be called by any goroutine.
@@ -88,6 +100,13 @@ type Agreement struct {
 	withdrawn bool                    // this rank takes no part any more
 	taken     bool                    // the program knows the decision
 	minority  time.Time               // since then the living may not decide; zero: they may
+
+	opened     time.Time
+	heard      map[int]time.Time // the last word of a rank, or its answer
+	unanswered map[int]int       // questions to a rank since then
+	asking     bool              // ranks are being asked
+	asked      time.Time         // when they were asked last
+	turn       int               // the first of those to be asked next, if they are too many
 }
 
 // Open returns the agreement on a topic among members, ranks of the world. nil: this rank votes no
@@ -103,6 +122,7 @@ func (v *Voter) Open(t Topic, members []levels.Rank) *Agreement {
 	}
 	m := &Agreement{
 		voter: v, Topic: t, Members: members, known: make(chan struct{}), nudge: make(chan struct{}, 1), repeats: map[int][]agree.Message{},
+		opened: time.Now(), heard: map[int]time.Time{}, unanswered: map[int]int{},
 		machine: agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me), ID: v.port.Draw()}),
 	}
 	v.all[t] = m
@@ -120,7 +140,7 @@ func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byt
 	machine := agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me)})
 	machine.Lose(msg.From, false)
 	for _, answer := range machine.Hear(msg) {
-		v.port.Send(from, t, answer.Append(nil, len(members)))
+		v.port.Send(from, t, answer.Append(nil, len(members)), false)
 	}
 }
 
@@ -232,6 +252,7 @@ func (m *Agreement) Hear(from levels.Rank, b []byte) error {
 	}
 	again := false
 	m.do(func(a *agree.Machine) []agree.Message {
+		m.heard[msg.From], m.unanswered[msg.From] = time.Now(), 0
 		_, again = a.Waits(msg.From)
 		return a.Hear(msg)
 	})
@@ -261,7 +282,7 @@ func (m *Agreement) tellMissing(voter int, again bool) {
 		}
 	}
 	v.mu.Unlock()
-	m.send(out)
+	m.send(out, nil)
 }
 
 // do lets the machine do something, sends its messages, and takes the decision if there is one now.
@@ -280,12 +301,22 @@ func (m *Agreement) do(what func(a *agree.Machine) []agree.Message) {
 	if decided {
 		m.decision, m.repeats, m.decidedAt = m.machine.Decision(), nil, time.Now()
 	}
+	straight := m.unheard(time.Now())
 	v.mu.Unlock()
-	m.send(out)
+	m.send(out, straight)
 	if decided {
 		v.port.Decided(m)
 		close(m.known)
 	}
+}
+
+// unheard returns the ranks that may not hear this one: messages to them go past the others, one of which may be
+// stopped. The lock is held.
+func (m *Agreement) unheard(now time.Time) agree.Set {
+	if now.Sub(m.opened) < askAfter || m.machine.IsHeard() {
+		return nil
+	}
+	return m.machine.Owing()
 }
 
 // superseded is, by kind of message, the kind before it. The earlier one need not be repeated after
@@ -301,9 +332,10 @@ func (m *Agreement) keep(out []agree.Message) {
 	}
 }
 
-func (m *Agreement) send(out []agree.Message) {
+// send sends messages; straight: those to these ranks past all others.
+func (m *Agreement) send(out []agree.Message, straight agree.Set) {
 	for _, msg := range out {
-		m.voter.port.Send(m.Members[msg.To], m.Topic, msg.Append(nil, len(m.Members)))
+		m.voter.port.Send(m.Members[msg.To], m.Topic, msg.Append(nil, len(m.Members)), straight.Has(msg.To))
 	}
 }
 
@@ -335,9 +367,11 @@ func (m *Agreement) tend() {
 		if silent {
 			proof.next(time.Now(), true)
 		}
+		m.doubt(time.Now())
 		v.mu.Lock()
 		open := m.isOpen()
 		var out []agree.Message
+		var straight agree.Set
 		if now := time.Now(); open && again.isDue(now) {
 			again.next(now, now.Sub(begun) > oftenTime)
 			_, proven := m.machine.Lost()
@@ -346,9 +380,10 @@ func (m *Agreement) tend() {
 					out = append(out, list...)
 				}
 			}
+			straight = m.unheard(now)
 		}
 		v.mu.Unlock()
-		m.send(out)
+		m.send(out, straight)
 		if !open {
 			return
 		}
@@ -418,6 +453,63 @@ func (m *Agreement) prove(silent bool) {
 		}
 		return out
 	})
+}
+
+// doubt asks ranks that hold this one up whether they are there. The ones that don't answer a few times in a row count as
+// lost: a stopped process keeps its connections.
+func (m *Agreement) doubt(now time.Time) {
+	v := m.voter
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if m.Topic.Round != 0 || v.port.Silent == nil || !m.isOpen() || m.asking || now.Sub(m.asked) < askTime {
+		return
+	}
+	var quiet []int
+	for _, n := range m.machine.Owing().Ranks() {
+		last, ever := m.heard[n]
+		if !ever {
+			last = m.opened
+		}
+		if m.unanswered[n] > 0 || now.Sub(last) >= askAfter {
+			quiet = append(quiet, n)
+		}
+	}
+	if n := len(quiet); n > mostAsked {
+		quiet = slices.Concat(quiet, quiet)[m.turn%n:][:mostAsked]
+		m.turn += mostAsked
+	}
+	if len(quiet) > 0 {
+		m.asking, m.asked = true, now
+		v.running.Go(func() { m.ask(quiet) })
+	}
+}
+
+// ask asks ranks whether they are there.
+func (m *Agreement) ask(quiet []int) {
+	v := m.voter
+	silent := v.port.Silent(m.worldRanks(agree.Of(quiet...)), func() bool {
+		select {
+		case <-m.known:
+			return true
+		default:
+			return v.life.Err() != nil
+		}
+	})
+	v.mu.Lock()
+	m.asking = false
+	var mute []int
+	for _, n := range quiet {
+		if !slices.Contains(silent, m.Members[n]) {
+			m.heard[n], m.unanswered[n] = time.Now(), 0
+		} else if m.unanswered[n]++; m.unanswered[n] == mostUnanswered && m.isOpen() {
+			mute = append(mute, n)
+		}
+	}
+	v.mu.Unlock()
+	for _, n := range mute {
+		v.port.Muted(m.Members[n])
+		m.do(func(a *agree.Machine) []agree.Message { return a.Lose(n, false) })
+	}
 }
 
 // Known is closed when the decision is known here.

@@ -19,6 +19,9 @@ type paper struct {
 	lost    []levels.Rank
 	gone    atomic.Bool                     // the end of the lost can be proven
 	drop    func(from, to levels.Rank) bool // nil: nothing is lost
+	passes  bool                            // what is sent straight isn't
+	silent  func(r levels.Rank) bool        // who answers no question; nil: all do
+	muted   atomic.Int32                    // ranks that count as lost because of it, each once for each that says so
 	decided atomic.Int32
 }
 
@@ -29,8 +32,8 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 	for r := range levels.Rank(n) {
 		p.members = append(p.members, r)
 		p.voters = append(p.voters, NewVoter(r, Port{
-			Send: func(to levels.Rank, t Topic, b []byte) {
-				if !slices.Contains(lost, to) && (p.drop == nil || !p.drop(r, to)) {
+			Send: func(to levels.Rank, t Topic, b []byte, straight bool) {
+				if !slices.Contains(lost, to) && (p.drop == nil || !p.drop(r, to) || straight && p.passes) {
 					go p.hear(to, r, t, b)
 				}
 			},
@@ -38,6 +41,18 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 			Gone: func(_ context.Context, to levels.Rank) bool {
 				return p.gone.Load() && (slices.Contains(lost, to) || p.drop != nil && p.drop(to, r))
 			},
+			Silent: func(ranks []levels.Rank, _ func() bool) (silent []levels.Rank) {
+				for _, of := range ranks {
+					if p.silent != nil && p.silent(of) {
+						silent = append(silent, of)
+					}
+				}
+				if len(silent) > 0 {
+					time.Sleep(askTime) // so long it takes to know
+				}
+				return silent
+			},
+			Muted:   func(levels.Rank) { p.muted.Add(1) },
 			Draw:    func() uint64 { return uint64(100 + r) },
 			Decided: func(*Agreement) { p.decided.Add(1) },
 		}))
@@ -200,6 +215,52 @@ func TestUnheardEnd(t *testing.T) {
 			clocktest.Pass(mostAgain)
 			p.want(t, 1, 2)
 		})
+	}
+}
+
+// A rank that says nothing, and answers no question, counts as lost after about ten seconds, whether it is the lowest or not. One that
+// answers may take its time: it is in a long operation. None of that needs a way through a third rank.
+func TestSilence(t *testing.T) {
+	for _, mute := range []levels.Rank{0, 2} {
+		for _, answers := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				p := newPaper(4)
+				defer p.stop()
+				p.silent = func(r levels.Rank) bool { return r == mute && !answers }
+				p.passes = true
+				p.drop = func(from, to levels.Rank) bool { // 3 is behind another one, until that one counts as lost
+					return p.decided.Load() == 0 && (from == 3 || to == 3)
+				}
+				stopped := func(from, to levels.Rank) bool { return from == mute || to == mute }
+				for r := range p.voters {
+					send := p.voters[r].port.Send
+					p.voters[r].port.Send = func(to levels.Rank, topic Topic, b []byte, straight bool) {
+						if !stopped(levels.Rank(r), to) {
+							send(to, topic, b, straight)
+						}
+					}
+				}
+				began := time.Now()
+				m := p.begin(1)
+				p.begin(3)
+				if answers {
+					clocktest.Pass(time.Minute)
+					if m.Decision() != nil || p.muted.Load() > 0 {
+						t.Errorf("decided %v without one that answers", m.Decision())
+					}
+					return
+				}
+				<-m.Known()
+				if took := time.Since(began); took < 10*time.Second || took > 12*time.Second {
+					t.Errorf("decided after %v", took)
+				}
+				clocktest.Pass(mostAgain)
+				if p.muted.Load() == 0 {
+					t.Error("nobody says so")
+				}
+				p.want(t, slices.DeleteFunc(slices.Clone(p.members), func(r levels.Rank) bool { return r == mute })...)
+			})
+		}
 	}
 }
 
