@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/executor/internal/ballot"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -89,6 +92,8 @@ type cutJob struct{ *lineJob }
 
 func (cutJob) CutOff() []levels.Rank { return []levels.Rank{1} }
 
+func (cutJob) LetOut() {}
+
 func (cutJob) Send(to levels.Rank, _ uint8, _ []byte) error {
 	if to == 2 {
 		return net.ErrClosed
@@ -137,6 +142,58 @@ func TestLettersAreTriedAgain(t *testing.T) {
 			t.Errorf("%q, %v", got, err)
 		}
 	})
+}
+
+// A rank that has gone on says no to later questions, and not to one that its program is about to answer.
+func TestRefuseWords(t *testing.T) {
+	w := newMute(t)
+	defer w.Close()
+	c, other := w.Endpoint(0).Comm(0), w.Endpoint(1).Comm(0)
+	c.agreements = 1
+	answering := c.e.voter.Open(ballot.Topic{Round: 1}, c.ranks)
+	c.e.voter.Open(ballot.Topic{Round: 2}, c.ranks)
+	c.refuseWords()
+	answering.Begin(0, true)
+	for round, want := range []bool{true, false} {
+		if all, err := other.Agree(t.Context(), true); err != nil || all != want {
+			t.Errorf("round %d: %v, %v; want %v", round+1, all, err, want)
+		}
+	}
+}
+
+// A rank that leaves before its program knows of the next communicator leaves that too, though it is broken already.
+func TestLeavesTheNext(t *testing.T) {
+	w := newMute(t)
+	defer w.Close()
+	var ends [2]*Comm
+	for r := range ends {
+		var err error
+		if ends[r], err = w.Endpoint(levels.Rank(r)).Make(1, []levels.Rank{0, 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s, err := ends[1].Shrink(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Comm.Revoke(net.ErrClosed)
+	<-ends[0].e.voter.Find(ballot.Topic{Comm: 1}).Known()
+	_ = ends[0].Close()
+	said := w.Endpoint(0).link.(*mute).posted
+	if !slices.ContainsFunc(said, func(m wire.Message) bool { return m.Kind == wire.Bye && m.Comm == s.Comm.id }) {
+		t.Errorf("said %+v, and no goodbye on communicator %v", said, s.Comm.id)
+	}
+}
+
+// Each rank hears which number a link gets.
+func TestTellRenewal(t *testing.T) {
+	j := &lineJob{made: make(chan net.Conn, 1)}
+	c := newControl(nil, cutJob{j}, 0)
+	c.tellRenewal(1, 3, net.ErrClosed)
+	if got, err := io.ReadAll(<-j.made); err != nil || !bytes.Contains(got, []byte(`"Seq":3`)) {
+		t.Errorf("%q, %v", got, err)
+	}
+	c.background.Wait()
 }
 
 // Errands to one rank come in order, and wait for no other rank that is silent.

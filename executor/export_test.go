@@ -136,6 +136,20 @@ func (e *Endpoint) Budget(to levels.Rank) int64 {
 	return e.peers[to].Budget()
 }
 
+// strayLooks calls look before each look into rings that a straight call doesn't need.
+type strayLooks struct {
+	Sharer
+	look func()
+}
+
+func (s strayLooks) PollNode(to wire.Sink) bool {
+	s.look()
+	return s.Sharer.PollNode(to)
+}
+
+// OnStray calls look before each such look of a bound run.
+func OnStray(r *Run, look func()) { r.straight.node = strayLooks{r.straight.node, look} }
+
 // StrayCalls is for tests of another package.
 const StrayCalls = strayCalls
 

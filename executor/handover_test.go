@@ -89,6 +89,9 @@ func TestBackgroundDrives(t *testing.T) {
 				t.Fatalf("%d runs are on their way, want %d: nobody has driven", n, 3-i)
 			}
 		}
+		if waited := w.Endpoint(0).Activity(1, func(levels.Rank) int { return 0 }).Waited; waited != 0 {
+			t.Errorf("%v with a goroutine that waits; nobody did", waited)
+		}
 		done := make(chan error)
 		go func() { done <- mine[3].Wait(t.Context()) }()
 		synctest.Wait()

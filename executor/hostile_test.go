@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor/kernel"
@@ -20,9 +22,12 @@ import (
 const hostileDigest = 77
 
 // mute is the link of a rank whose peers hear nothing; what they say, the test says.
-type mute struct{ wire.Bell }
+type mute struct {
+	wire.Bell
+	posted []wire.Message
+}
 
-func (*mute) Post(levels.Rank, *wire.Message, []byte)            {}
+func (m *mute) Post(_ levels.Rank, said *wire.Message, _ []byte) { m.posted = append(m.posted, *said) }
 func (*mute) Put(levels.Rank, *wire.Message, []byte, int32) bool { return true }
 func (*mute) Poll(wire.Sink) bool                                { return false }
 func (*mute) Flush(wire.Sink) bool                               { return false }
@@ -179,15 +184,16 @@ func TestHostilePeerRepeats(t *testing.T) {
 		size int64
 		edge int32
 		says []wire.Kind
+		text string
 	}{
-		"data twice":          {large, 65536, 0, []wire.Kind{wire.Data, wire.Data}},
-		"credit twice":        {large, 65536, 0, []wire.Kind{wire.Data, wire.Credit, wire.Credit}},
-		"eager twice":         {small, 4096, 20, []wire.Kind{wire.Eager, wire.Eager}},
-		"data without credit": {small, 4096, 20, []wire.Kind{wire.Data}},
-		"want twice":          {small, 4096, 20, []wire.Kind{wire.Want, wire.Want}},
-		"budget not sent":     {small, 4096, 0, []wire.Kind{wire.Return}},
-		"message twice":       {small, 4096, 0, []wire.Kind{wire.Tagged, wire.Tagged}},
-		"an earlier pass":     {small, 4096, 20, []wire.Kind{wire.Want}},
+		"data twice":          {large, 65536, 0, []wire.Kind{wire.Data, wire.Data}, ""},
+		"credit twice":        {large, 65536, 0, []wire.Kind{wire.Data, wire.Credit, wire.Credit}, ""},
+		"eager twice":         {small, 4096, 20, []wire.Kind{wire.Eager, wire.Eager}, "eager message for edge 20 of call 0 fits"},
+		"data without credit": {small, 4096, 20, []wire.Kind{wire.Data}, "data message for edge 20 of call 0 fits"},
+		"want twice":          {small, 4096, 20, []wire.Kind{wire.Want, wire.Want}, "want message for edge 20 of call 0 fits"},
+		"budget not sent":     {small, 4096, 0, []wire.Kind{wire.Return}, ""},
+		"message twice":       {small, 4096, 0, []wire.Kind{wire.Tagged, wire.Tagged}, ""},
+		"an earlier pass":     {small, 4096, 20, []wire.Kind{wire.Want}, "want message for pass 0 of call 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newMute(t)
@@ -221,11 +227,52 @@ func TestHostilePeerRepeats(t *testing.T) {
 				}
 			}
 			e.unlock()
-			if !errors.Is(run.err, ErrProtocol) {
+			if !errors.Is(run.err, ErrProtocol) || !strings.Contains(run.err.Error(), test.text) {
 				t.Errorf("the run's error is %v", run.err)
 			}
 		})
 	}
+}
+
+// A large message without credit may leave at once, and its step ends.
+func TestLargeWithoutCredit(t *testing.T) {
+	w := newMute(t)
+	defer w.Close()
+	w.Endpoint(0).peers[1].far = true
+	run := startAlone(t, w, "shape=ar,fs=16KiB,w=8,i=nbc/recdoubling")
+	sent := 0
+	for id, f := range run.flags {
+		if f&leaving != 0 {
+			if sent++; f&ended == 0 {
+				t.Errorf("step %v has left, and goes on", run.steps[id])
+			}
+		}
+	}
+	if sent == 0 || run.comm.Counters().Eager != int64(sent) {
+		t.Errorf("%d messages have left, %d of them counted", sent, run.comm.Counters().Eager)
+	}
+}
+
+// A rank in an operation of its program is named by a deadline though it has come; afterwards it is not.
+func TestLateWhileComputing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMute(t)
+		defer w.Close()
+		run := startAlone(t, w, "shape=flat,fs=all,w=1,i=adapt/chain")
+		run.present.set(1)
+		for _, computes := range []bool{true, false} {
+			if computes {
+				w.Endpoint(1).mu.Lock()
+			} else {
+				w.Endpoint(1).mu.Unlock()
+				w.Endpoint(1).comms[0].seq = 1 // it has come
+			}
+			by, err := run.explainLate(context.DeadlineExceeded, func() bool { return false })
+			if late, ok := errors.AsType[*LateError](err); !ok || len(late.Late) == 1 != computes || by == 1 != computes {
+				t.Errorf("computes %v: rank %d is to blame, %v", computes, by, err)
+			}
+		}
+	})
 }
 
 // A large send whose bytes are on their way is waited for, and ends when its communicator breaks.

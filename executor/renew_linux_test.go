@@ -221,7 +221,7 @@ func TestBrokenConnectionKeepsEarly(t *testing.T) {
 		<-brought
 		return nil
 	})
-	if text := log.text(); !strings.Contains(text, `"connection made anew" rank=0 peer=1 `) {
+	if text := log.text(); !strings.Contains(text, `"connection made anew" rank=0 peer=1 number=1`) {
 		t.Errorf("logged %s", text)
 	}
 }

@@ -403,10 +403,14 @@ func TestShrinkExcludes(t *testing.T) {
 		h, _ := parse(t, topo, "")
 		p := openProcesses(t, h, proc.Config{Config: executor.Config{CloseTimeout: 100 * time.Millisecond}}, nil)
 		defer func() { _ = p.Close() }() // rank 2 is waited for in vain
+		beside := makeComm(t, p.Endpoint(1), 1, []levels.Rank{1, 2})
 		p.Lose(0, 2, errEnough)
 		succeed(t, p.World, func(ctx context.Context, r int) error {
 			c := p.Endpoint(levels.Rank(r)).Comm(0)
 			s, err := c.Shrink(ctx)
+			if r == 1 && !beside.Failed() {
+				t.Error("rank 1 goes on beside with the one that is excluded")
+			}
 			switch {
 			case r == 2 && errors.Is(err, executor.ErrExcluded):
 				return nil

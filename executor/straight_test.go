@@ -179,14 +179,32 @@ func TestCancelWhileStraight(t *testing.T) {
 	}
 }
 
-// Two ranks get rings with the first program of small messages between them, unless
-// there are many ranks for each processor.
+// Once in so many calls a straight one first looks for messages that it doesn't need.
+func TestLooksForStrays(t *testing.T) {
+	w := onProcessors(2, 2, executor.Config{})
+	defer w.Close()
+	runs, _ := sumsOn(t, w, "1x2", "shape=flat,fs=all,w=1,i=nbc/binomial", 0, 1)
+	var looks [2]int
+	for r, run := range runs {
+		executor.OnStray(run, func() { looks[r]++ })
+	}
+	const times = 3
+	for range times * executor.StrayCalls {
+		do(t, w, runs)
+	}
+	if looks != [2]int{times, times} {
+		t.Errorf("%v looks, want %d of each rank", looks, times)
+	}
+}
+
 // rings counts the pairs of a world's goroutine ranks that have rings.
 func rings(w *executor.World) (n int) {
 	executor.OnLink(w, 0, func(l wire.Link) { n = l.(interface{ Rings() int }).Rings() })
 	return n
 }
 
+// Two ranks get rings with the first program of small messages between them, unless
+// there are many ranks for each processor.
 func TestRingsOnDemand(t *testing.T) {
 	h, p := parse(t, "1x5", "shape=flat,fs=all,w=1,i=nbc/binomial")
 	for processors, want := range map[int]int{1: 0, 2: 4} {
