@@ -164,6 +164,20 @@ func TestUnusedConnection(t *testing.T) {
 	}
 }
 
+// A connection that nobody has claimed when the tree stands is closed, and no part of it.
+func TestUnclaimedConnection(t *testing.T) {
+	near, far := net.Pipe()
+	defer near.Close()
+	j := &Job{building: make(chan arrival, 1)}
+	j.building <- arrival{1, purposeTree, near}
+	if err := j.growTree(t.Context(), &place{}); err != nil || len(j.edges) > 0 {
+		t.Fatalf("%d edges, %v; want none", len(j.edges), err)
+	}
+	if _, err := far.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("reading from the other end: %v, want EOF", err)
+	}
+}
+
 // recorder keeps what a connection sends.
 type recorder struct {
 	net.Conn

@@ -47,6 +47,11 @@ func TestHastyChoicesSave(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c.Ruled {
+			for _, o := range c.Plans[min(1, len(c.Plans)):] {
+				if o.Time() < c.Rule.Time() {
+					t.Errorf("%v on %v: %+v saves less than the margin, and is listed with the rule's %+v", r, topo, o, c.Rule)
+				}
+			}
 			continue
 		}
 		changed++

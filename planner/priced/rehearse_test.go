@@ -39,7 +39,8 @@ func TestPartsTakeAsLong(t *testing.T) {
 		asked := ask(t, tc.coll, tc.topo, tc.bytes)
 		s := newRehearsal(m, asked, all.Submodules(), 1e8)
 		got, _, ok := s.time(plan, 0)
-		job, err := sim.Compile(asked.Request(), asked.On, plan, s.reg)
+		compilation := sim.Compilation{Request: asked.Request(), Topology: asked.On, Plan: plan, Registry: s.reg}
+		job, err := compilation.Job()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,6 +53,10 @@ func TestPartsTakeAsLong(t *testing.T) {
 		}
 		if used := 1e8 - s.left; used > 8*job.Steps() {
 			t.Errorf("%v %s: it took the work of %d steps, and has %d", asked.Request(), tc.plan, used, job.Steps())
+		}
+		s.noneStands = true
+		if guess, work := s.guess(asked.Request(), plan), job.Steps()+sim.CompiledStep*compilation.Compiled(); guess > 2*work || work > 2*guess {
+			t.Errorf("%v %s: the whole is the work of %d steps, guessed are %d", asked.Request(), tc.plan, work, guess)
 		}
 	}
 }
@@ -140,9 +145,11 @@ func TestConfirm(t *testing.T) {
 		one.Plan, one.Simulated = p, 1 // far too little
 		both = append(both, one)
 	}
-	c := contest{rehearsal: s, seen: both}
+	givenUp := candidate{}
+	givenUp.Plan, givenUp.Expected = both[0].Plan, 1e12
+	c := contest{rehearsal: s, seen: append(both, givenUp)}
 	c.confirm()
-	if c.seen[0].isPart || c.seen[0].Simulated < 1000 || c.seen[1].Simulated < c.seen[0].Simulated {
+	if c.seen[0].isPart || c.seen[0].Simulated < 1000 || c.seen[1].Simulated < c.seen[0].Simulated || c.best != c.seen[0].Simulated {
 		t.Errorf("%+v", c.seen)
 	}
 }
