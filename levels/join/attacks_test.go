@@ -132,6 +132,7 @@ func (m *meddler) pass(in, out net.Conn, mine bool) {
 // links are package executor's. TIERFLOW_TEST_ATTACKS is how many drawn seeds each
 // kind gets; -v prints the table.
 func TestAttacks(t *testing.T) {
+	t.Parallel()
 	drawn := 1
 	if text := os.Getenv("TIERFLOW_TEST_ATTACKS"); text != "" {
 		n, err := strconv.Atoi(text)

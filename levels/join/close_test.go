@@ -85,6 +85,7 @@ func closeIn(j *Job, d time.Duration) <-chan error {
 // TestCloseHearsWhatIsHere: a goodbye that came before the deadline counts, though the
 // reader was too busy to take it.
 func TestCloseHearsWhatIsHere(t *testing.T) {
+	t.Parallel()
 	b := newBusyPair(t)
 	other := closeIn(b.jobs[1], 20*time.Second)
 	left := b.jobs[1].edges[0].out
@@ -103,6 +104,7 @@ func (j *Job) isClosing() bool {
 // TestGoodbyeOfOneThatIsGone: writing to a rank that has left fails. Its last words
 // are heard to the end, however long it takes.
 func TestGoodbyeOfOneThatIsGone(t *testing.T) {
+	t.Parallel()
 	for name, nodes := range map[string][]string{"unix": nil, "tcp": {"a", "b"}} {
 		t.Run(name, func(t *testing.T) {
 			b := newBusyPair(t, nodes...)
@@ -136,6 +138,7 @@ func TestGoodbyeOfOneThatIsGone(t *testing.T) {
 // TestCloseLetsAllOut: a neighbour that is slower than Close lingers still gets
 // everything, the goodbye behind it too.
 func TestCloseLetsAllOut(t *testing.T) {
+	t.Parallel()
 	b := newBusyPair(t)
 	b.send(100, make([]byte, MaxPayload)) // more than a socket holds
 	other := closeIn(b.jobs[1], 20*time.Second)

@@ -203,6 +203,7 @@ func TestMain(m *testing.M) {
 // TestKilledProcess runs ranks as processes and kills one: a leaf of the tree, then
 // an inner node (rank 2 leads a node and is the way to rank 3).
 func TestKilledProcess(t *testing.T) {
+	t.Parallel()
 	for _, victim := range []levels.Rank{3, 2, 0} {
 		t.Run(fmt.Sprint("rank ", victim), func(t *testing.T) {
 			inProcess := []levels.Rank{0, 1}

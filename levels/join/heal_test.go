@@ -87,6 +87,7 @@ func topologyOfNodes(t *testing.T, node []int) *levels.Topology {
 // TestSecondLoss kills ranks beyond the cut that another death has made. Those on the other side
 // learn of it.
 func TestSecondLoss(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		here    []levels.Rank

@@ -132,6 +132,7 @@ func TestLeaveThatFails(t *testing.T) {
 }
 
 func TestShareThatFails(t *testing.T) {
+	t.Parallel()
 	cs, _ := invitedConfigs(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
@@ -147,6 +148,7 @@ func TestShareThatFails(t *testing.T) {
 
 // Where rank 0 has given up the ranks that it has invited do so too, at once: it was there.
 func TestInvitationOfOneThatIsGone(t *testing.T) {
+	t.Parallel()
 	cs, _ := invitedConfigs(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
@@ -160,6 +162,7 @@ func TestInvitationOfOneThatIsGone(t *testing.T) {
 }
 
 func TestJoinTimeout(t *testing.T) {
+	t.Parallel()
 	cs := configs(t, 3)
 	cs[0].Timeout = time.Second
 	began := time.Now()

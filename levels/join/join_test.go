@@ -187,6 +187,7 @@ func TestNoSecretIsExplicit(t *testing.T) {
 }
 
 func TestDuplicateAndWrongSize(t *testing.T) {
+	t.Parallel()
 	for name, spoil := range map[string]func(*Config){
 		"rank 1 joined twice: ": func(c *Config) { c.Rank = 1 },
 		"rank 2 (":              func(c *Config) { c.Size = 9 },
