@@ -3,6 +3,7 @@ package executor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -159,6 +160,24 @@ func TestRefuseWords(t *testing.T) {
 			t.Errorf("round %d: %v, %v; want %v", round+1, all, err, want)
 		}
 	}
+}
+
+// A rank that counts too many others as lost, without a proof, gives up after half a minute.
+func TestMinorityGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMute(t)
+		defer w.Close()
+		w.Endpoint(0).voter.Quit()
+		e := w.Endpoint(1)
+		e.mu.Lock()
+		e.noteLost(0, net.ErrClosed)
+		e.mu.Unlock()
+		began := time.Now()
+		_, err := e.Comm(0).Shrink(t.Context())
+		if took := time.Since(began); !errors.Is(err, ErrMinority) || took < minorityTime || took > minorityTime+time.Second {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
 }
 
 // A rank that leaves before its program knows of the next communicator leaves that too, though it is broken already.

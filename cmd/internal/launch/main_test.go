@@ -72,7 +72,7 @@ func TestMain(m *testing.M) {
 	}
 	// A process under the race detector sleeps for a second when it exits, unless told not to.
 	os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
-	_ = flag.Set("test.parallel", "8") // jobs mostly wait
+	_ = flag.Set("test.parallel", "16") // jobs mostly wait
 	for _, s := range []os.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT} {
 		if signal.Ignored(s) { // behind & or under nohup; what is caught here is at its default in launchers
 			signal.Notify(make(chan os.Signal, 1), s)

@@ -99,6 +99,7 @@ func TestSecretIsOnNoCommandLine(t *testing.T) {
 
 // TestFirstFailure: the other ranks ignore SIGTERM and still are gone soon.
 func TestFirstFailure(t *testing.T) {
+	t.Parallel()
 	mark := marked(t)
 	r := run(t, Options{Hosts: "a:2,b:2", Launcher: launcherLocal, Program: rankLine(t, "fail", "2", "7", t.TempDir(), mark)})
 	r.want(t, 7, "rank 2 on b: exit status 7; its last lines:\n  line 2\n", "  line 11")
@@ -299,6 +300,7 @@ func TestLinesNeverMix(t *testing.T) {
 }
 
 func TestBrokenOutputEndsTheJob(t *testing.T) {
+	t.Parallel()
 	status, err := Run(t.Context(), Options{Ranks: 2, Program: rankLine(t, "stubborn")}, nil, brokenWriter{}, brokenWriter{})
 	if status != statusLauncher || err == nil || !strings.Contains(err.Error(), "disk full") {
 		t.Errorf("status %d, %v", status, err)

@@ -87,6 +87,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 
 // A second signal kills ranks that go on after the first one, and so does the end of their grace.
 func TestSecondInterruptKills(t *testing.T) {
+	t.Parallel()
 	const long, goOn = 90 * time.Second, "[tierflow run] 1s after SIGHUP ranks 0-1 of 2 were running: they get 1m29s more, and a second signal kills them"
 	for _, test := range []struct {
 		program       string // says its name
@@ -122,6 +123,7 @@ func TestSecondInterruptKills(t *testing.T) {
 // Nobody is started in the place of ranks that an interrupt has ended. One that saves its work has time for it. So it is, too,
 // where the job could go on without the others.
 func TestInterruptedJobIsNotRestarted(t *testing.T) {
+	t.Parallel()
 	for _, opts := range []Options{{MaxRestarts: 50}, {Min: 1}, {}} {
 		opts.Hosts, opts.Launcher, opts.Program = "a:2,b:1", launcherLocal, rankLine(t, "saves")
 		cmd, out := startLauncher(t, opts)
