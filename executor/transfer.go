@@ -182,7 +182,11 @@ func (t *Transfer) whyUnfit(m *wire.Message) error {
 		return fmt.Errorf("%w: rank %d sends %v, and rank %d receives %v with tag %d", ErrElements, c.numberOf(t.peer), sent, c.me, t.of, t.tag)
 	}
 	if m.Size > int64(len(t.buf)) {
-		return fmt.Errorf("%w: %d bytes into %d", ErrTruncated, m.Size, len(t.buf))
+		size, unit := int64(t.of.Size()), "elements"
+		if size == 0 {
+			size, unit = 1, "bytes"
+		}
+		return fmt.Errorf("%w: %d %s into %d", ErrTruncated, m.Size/size, unit, int64(len(t.buf))/size)
 	}
 	return nil
 }

@@ -165,7 +165,9 @@ func TestWrongArguments(t *testing.T) {
 }
 
 func TestBareHelpFlagOnEveryCommand(t *testing.T) {
-	if v := tierflow.Succeeds(t, "--version"); !strings.HasPrefix(v, "tierflow version ") {
-		t.Errorf("--version prints %q", v)
+	for _, arg := range []string{"--version", "version"} {
+		if v := tierflow.Succeeds(t, arg); !strings.HasPrefix(v, "tierflow version ") {
+			t.Errorf("%s prints %q", arg, v)
+		}
 	}
 }

@@ -110,6 +110,9 @@ func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 			}
 		}
 	}
+	if len(own)+len(passedOver) == 0 {
+		return nil, errors.New("this host has no network interface that is up, with an address; give it one, such as by ip link set lo up")
+	}
 	if len(own) == 0 {
 		return nil, fmt.Errorf("no address passes the interface filters; this host has %s", strings.Join(passedOver, ", "))
 	}

@@ -16,6 +16,13 @@ import (
 func NewRoot(name, short string, subcommands ...*cobra.Command) *cobra.Command {
 	root := Group(name, short, subcommands...)
 	root.Version = Version()
+	root.AddCommand(&cobra.Command{
+		Use: "version", Hidden: true, Args: cobra.NoArgs, // whoever tries it finds it; --help has the flag
+		RunE: func(c *cobra.Command, _ []string) error {
+			_, err := fmt.Fprintln(c.OutOrStdout(), name, "version", root.Version)
+			return err
+		},
+	})
 	root.SilenceErrors, root.SilenceUsage = true, true
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
