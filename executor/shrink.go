@@ -26,6 +26,7 @@ type Loss struct {
 	Rank   levels.Rank // of the old communicator
 	Err    error       // as far as this rank knows; it wraps [ErrClosed] if the rank has left
 	Proven bool        // its end is certain; else it was only suspected, and may hear that it is excluded
+	MayRun bool        // this rank has left it out, or has found it silent
 }
 
 // forsakenTime is how long an agreement goes on after the others have given up its communicator.
@@ -158,7 +159,7 @@ func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 		if d.Members.Has(int(r)) {
 			s.Old = append(s.Old, r)
 		} else {
-			s.Lost = append(s.Lost, Loss{r, c.whyGone(c.ranks[r]), d.Proven.Has(int(r))})
+			s.Lost = append(s.Lost, Loss{r, c.whyGone(c.ranks[r]), d.Proven.Has(int(r)), c.mayRun(c.ranks[r])})
 		}
 	}
 	return s, nil
@@ -173,6 +174,13 @@ func (c *Comm) excluded(d *agree.Decision) error {
 		return fmt.Errorf("%d of %d ranks: %w", d.Members.Count(), c.Size(), ErrExcluded)
 	}
 	return fmt.Errorf("%d of %d ranks: %w, after: %v", d.Members.Count(), c.Size(), ErrExcluded, c.broken)
+}
+
+// mayRun reports whether this rank knows no more of a lost rank of the world than that it hangs or is silent.
+func (c *Comm) mayRun(rank levels.Rank) bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return slices.Contains(c.leftOut, rank) || slices.Contains(c.e.muted, rank)
 }
 
 // errUnseen is the error of a lost rank unless this one has seen its end.

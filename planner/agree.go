@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
@@ -29,27 +30,41 @@ type announcement struct {
 	Check     bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
 	Error     string `json:"error"`      // why rank 0 can't join
 	Job       string `json:"job"`        // the job's name, see [DoorVariable]
+	said
+}
+
+// said is what each rank tells all when they join.
+type said struct {
+	Life *launcher.Life `json:"life,omitempty"` // its process; nil: nobody takes the places of others
 }
 
 // agree makes rank 0's settings known to all ranks: its plans, and the size of its
 // table. Other ranks' settings don't matter; they don't even read their tables.
-func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Registry) (s announcement, data []byte, err error) {
+func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Registry, own said) (s announcement, data []byte, of []said, err error) {
 	var mine []byte
 	if job.Rank == 0 {
 		s, data = o.announce(reg, job)
-		if mine, err = json.Marshal(s); err != nil {
-			return s, nil, err
-		}
+		s.said = own
+		mine, err = json.Marshal(s)
+	} else if own != (said{}) {
+		mine, err = json.Marshal(own)
+	}
+	if err != nil {
+		return s, nil, nil, err
 	}
 	all, err := job.Exchange(ctx, mine)
 	if err != nil {
 		if lost, ok := errors.AsType[*join.PeerError](err); ok { // as any other call would tell it
 			err = executor.LostRank(lost.Rank, lost.Err)
 		}
-		return s, nil, fmt.Errorf("agree on plans: %w", err)
+		return s, nil, nil, fmt.Errorf("agree on plans: %w", err)
 	}
 	if err := json.Unmarshal(all[0], &s); err != nil {
-		return s, nil, fmt.Errorf("agree on plans: rank 0 said %.80q: %w", all[0], err)
+		return s, nil, nil, fmt.Errorf("agree on plans: rank 0 said %.80q: %w", all[0], err)
+	}
+	of = make([]said, len(all))
+	for r, text := range all {
+		_ = json.Unmarshal(text, &of[r]) // of a rank without a lobby: nothing
 	}
 	switch {
 	case s.Error != "":
@@ -59,7 +74,7 @@ func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Regi
 	case s.Rules < 0 || s.Rules > rules.MaxBytes:
 		err = fmt.Errorf("rank 0 announces rules of %d bytes; allowed are %d", s.Rules, rules.MaxBytes)
 	}
-	return s, data, err
+	return s, data, of, err
 }
 
 // announce is rank 0's part of agree.

@@ -130,7 +130,12 @@ func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		blameJoin(&cfg, err)
 		return nil, err
 	}
-	c, err := enter(ctx, job, o, cfg.Blame)
+	var own said
+	if cfg.Lobby != nil {
+		life := cfg.Lobby.Life()
+		own.Life = &life
+	}
+	c, err := enter(ctx, job, o, own, cfg.Blame)
 	if err != nil {
 		blameJoin(&cfg, asJoinError(err))
 		return nil, errors.Join(err, job.Abandon(ctx, asJoinError(err)))
@@ -172,8 +177,8 @@ func joinDescriptors(cfg join.Config) int {
 
 // enter agrees on rank 0's settings and opens the data plane. No rank enters before all are able to: if
 // one fails, all return its reason.
-func enter(ctx context.Context, job *join.Job, o *Options, blame func(levels.Rank, string)) (*Comm, error) {
-	e := entry{job: job, o: o.settings(), blame: blame}
+func enter(ctx context.Context, job *join.Job, o *Options, own said, blame func(levels.Rank, string)) (*Comm, error) {
+	e := entry{job: job, o: o.settings(), own: own, blame: blame}
 	err := e.open(ctx)
 	if err != nil && e.world == nil { // the others are at the same step: to abandon the job ends it there
 		return nil, err
@@ -196,7 +201,9 @@ type entry struct {
 	o     *settings
 	blame func(levels.Rank, string) // see [join.Config.Blame]
 
+	own    said
 	agreed announcement
+	of     []said // by rank
 	data   []byte // the table and rules that agreed tells of; on rank 0 only
 	world  *world // nil: the data plane was not opened
 	comm   *Comm  // nil: it was not made
@@ -206,7 +213,7 @@ type entry struct {
 func (e *entry) open(ctx context.Context) error {
 	job, o, registry := e.job, e.o, all.Submodules()
 	var err error
-	if e.agreed, e.data, err = o.agree(ctx, job, registry); err != nil {
+	if e.agreed, e.data, e.of, err = o.agree(ctx, job, registry, e.own); err != nil {
 		return err
 	}
 	origin := e.agreed.PlanOrigin + " of rank 0"
@@ -255,7 +262,7 @@ func (e *entry) openWorld(ctx context.Context) error {
 		return err
 	}
 	w.Endpoint(e.job.Rank).Adopt()
-	e.world = &world{World: w, guest: e.job}
+	e.world = &world{World: w, guest: e.job, of: e.of}
 	doorway.open(e.world, e.o.recorderPath(int(e.job.Rank)), e.o.Log)
 	return e.o.observe(e.world, e.agreed.Job, e.job.Topology)
 }

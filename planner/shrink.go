@@ -72,6 +72,7 @@ func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, chan
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
 	c.noteWhole()
+	c.world.tellLeftOut(c.comm, s.Lost)
 	t, err := c.topology.Sub(s.Old)
 	if err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)

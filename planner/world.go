@@ -24,11 +24,32 @@ type world struct {
 	calls  *callCounters // of rank 0; nil: nobody counts them
 
 	settings joinSettings
+	of       []said         // the ranks; nil: of goroutine ranks
 	before   sync.WaitGroup // closes this world's predecessor
 	whole    atomic.Bool    // all living ranks have been heard in this world
 
 	door          *door.Door // nil: there is none
 	doorRecording string     // file of its ranks' recordings unless the options name one; empty: none
+}
+
+// tellLeftOut tells the launcher of ranks of c that are no members any more, though their processes may run.
+func (w *world) tellLeftOut(c *executor.Comm, lost []executor.Loss) {
+	l := w.lobby()
+	if l == nil {
+		return
+	}
+	var lives []launcher.Life
+	for _, one := range lost {
+		if life := w.of[c.Ranks()[one.Rank]].Life; one.MayRun && life != nil {
+			lives = append(lives, *life)
+		}
+	}
+	if len(lives) == 0 {
+		return
+	}
+	if err := l.LeaveOut(lives); err != nil {
+		w.log.Warn("the launcher can't be told of ranks that were left out", "err", err)
+	}
 }
 
 // joinSettings is the configuration of a rank's join, for joining again.

@@ -177,10 +177,15 @@ func (a *agent) handle(f frame) error {
 		return nil
 	case f.Signal != "":
 		sig, err := signalNamed(f.Signal)
-		if err == nil {
+		switch {
+		case err != nil:
+			return err
+		case f.Only != nil:
+			a.ranks.signalOne(sig, *f.Only)
+		default:
 			a.ranks.signal(sig, f.Spare)
 		}
-		return err
+		return nil
 	case f.Input != nil && a.released && !a.inputEnded:
 		return a.handleInput(f.Input)
 	}

@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	protocolVersion = 5
+	protocolVersion = 6
 	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
 )
 
-// frame is one message between launcher and agent; exactly one field is set, but for Spare. On the wire it is a big-endian uint32
+// frame is one message between launcher and agent; exactly one field is set, but for Spare and Only. On the wire it is a big-endian uint32
 // length and that many bytes of JSON.
 //
 //	launcher: Start                    Release            Signal … Input … Tell … Restart … Last   (closes stdin)
@@ -29,6 +29,7 @@ type frame struct {
 	Signal  string   `json:"signal,omitempty"` // stateSignal, or a name of signalNames
 	Input   *input   `json:"input,omitempty"`
 	Spare   *int     `json:"spare,omitempty"` // the rank that doesn't get the signal
+	Only    *int     `json:"only,omitempty"`  // the rank that alone gets it
 
 	Tell    *note         `json:"tell,omitempty"`
 	Restart *restartOrder `json:"restart,omitempty"`

@@ -5,14 +5,88 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
 )
 
-func init() { rankPrograms["halts"] = halts }
+func init() {
+	rankPrograms["halts"] = halts
+	rankPrograms["hangs"] = hangs
+}
+
+// hangs goes on until three ranks are there and one of them is a newcomer. One of the first hangs in its third step, or stops.
+func hangs(args []string) {
+	step, fresh := []float64{0}, int64(1)
+	if os.Getenv("TIERFLOW_RESTARTS") == "" {
+		fresh = 0
+	}
+	check(planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+		if _, err := planner.Sync(ctx, c, uint64(step[0]), planner.PartOf("step", step)); err != nil {
+			return err
+		}
+		for {
+			if err := c.Turn(ctx); err != nil {
+				return err
+			}
+			if fresh == 0 && c.Rank() == 1 && c.Size() == 3 && step[0] == 2 {
+				fmt.Println("hangs")
+				if args[0] == "stop" {
+					check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
+				}
+				pause(forever)
+			}
+			all, err := planner.AllreduceValue(ctx, c, fresh, tasks.Max)
+			if err != nil {
+				return err
+			}
+			step[0]++
+			if all > 0 && c.Size() == 3 {
+				fmt.Printf("ends with %d ranks\n", c.Size())
+				return nil
+			}
+			pause(time.Millisecond)
+		}
+	}))
+}
+
+// A process that hangs, or is stopped, is left out, then ended, and another one takes its place.
+func TestOutcastsAreReplaced(t *testing.T) {
+	for _, test := range []struct {
+		how     string
+		signals int // until it has ended
+		want    string
+	}{
+		{"hang", 1, `WARN ranks that hang are left out rank=0 hung=\[1\]`},
+		{"stop", 2, `WARN a rank counts as lost rank=0 lost=1`},
+	} {
+		t.Run(test.how, func(t *testing.T) {
+			t.Parallel() // it mostly waits
+			out := &buffer{}
+			j, err := prepare(Options{
+				Ranks: 3, Oversubscribe: true, MaxRestarts: 1, Min: 2, Program: rankLine(t, "hangs", test.how),
+				Env: append(os.Environ(), planner.CallTimeoutVariable+"=2s"),
+			}, nil, out, out)
+			if err != nil {
+				t.Fatal(err)
+			}
+			over := make(chan time.Time, test.signals) // the time of each has come
+			for range test.signals {
+				over <- time.Time{}
+			}
+			j.after = func(time.Duration) <-chan time.Time { return over }
+			j.loop(t.Context())
+			if status, err := j.result(); status != 0 || err != nil || strings.Count(out.String(), "ends with 3 ranks") != 3 {
+				t.Errorf("status %d, %v:\n%s", status, err, out)
+			}
+			says(t, out.String(), test.want, `\[tierflow run\] the others go on without rank 1 on host `, `\[tierflow run\] rank 1 on host localhost has ended \(.*\); restart 1 of 1`)
+		})
+	}
+}
 
 // halts lets rank 2 stop while it is the way to rank 3. The others shrink until they can go on, and let it go on then.
 func halts([]string) {

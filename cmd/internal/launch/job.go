@@ -54,8 +54,9 @@ type job struct {
 	told      bool             // that was said
 	asked     bool             // the ranks, about their calls
 	lobby     lobby
+	outcasts  outcasts
 
-	after func(time.Duration) <-chan time.Time // the clock of Options.Timeout and of the ranks' answers
+	after func(time.Duration) <-chan time.Time // the clock of Options.Timeout, of the ranks' answers and of outcasts
 }
 
 func newJob(opts Options, stdin io.Reader, stdout, stderr io.Writer) *job {
@@ -154,6 +155,8 @@ func (j *job) loop(ctx context.Context) {
 			j.loseGrace()
 		case <-j.lobby.wake:
 			j.startDue()
+		case <-j.outcasts.wake:
+			j.endOutcasts()
 		case <-agents.C:
 			j.checkAgents()
 		case <-timeout:
@@ -273,6 +276,7 @@ type lobby struct {
 	members  map[int]bool          // with a process in the job, or let in
 	waiting  []int                 // with a process waiting to join, the first in front
 	restarts int                   // so far
+	lives    map[int]int           // of the newest process of a rank: the restarts with its own; none: it is one of the first
 	delays   map[int]time.Duration // before the next restart of one never let in
 	due      []restart
 	wake     <-chan time.Time // when the next of due is
@@ -295,7 +299,7 @@ const (
 
 // openLobby lets all first processes be in the job.
 func (j *job) openLobby() {
-	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}}
+	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}, lives: map[int]int{}}
 	for _, c := range j.conns {
 		for _, rank := range c.ranks {
 			j.lobby.members[rank] = true
@@ -312,6 +316,7 @@ func (j *job) replace(c *conn, e *exited) {
 	l := &j.lobby
 	member, waited := l.members[e.Rank], len(l.waiting)
 	delete(l.members, e.Rank)
+	j.outcasts.drop(e.Rank)
 	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return r == e.Rank })
 	j.tell(everyRank, launcher.LobbyNote{Ended: &e.Rank})
 	switch {
@@ -367,6 +372,7 @@ func (j *job) startDue() {
 	var later []restart
 	for _, r := range l.due {
 		if time.Until(r.at) <= 0 {
+			l.lives[r.rank] = l.restarts
 			r.conn.send(frame{Restart: &restartOrder{Rank: r.rank, Restarts: l.restarts, First: !l.runs}})
 			if !l.runs {
 				l.members[r.rank] = true
@@ -398,6 +404,11 @@ func (j *job) hearNote(c *conn, n *note) {
 		}
 		j.tell(n.Rank, j.waitingNote()) // the others know
 		return
+	case len(said.LeftOut) > 0:
+		for _, life := range said.LeftOut {
+			j.castOut(life)
+		}
+		return
 	case said.Wait && l.over:
 		j.tell(n.Rank, launcher.LobbyNote{Over: true})
 		return
@@ -406,6 +417,7 @@ func (j *job) hearNote(c *conn, n *note) {
 			j.tell(everyRank, launcher.LobbyNote{Ended: &n.Rank})
 		}
 		delete(l.members, n.Rank)
+		j.outcasts.drop(n.Rank)
 		if !slices.Contains(l.waiting, n.Rank) {
 			l.waiting = append(l.waiting, n.Rank)
 		}

@@ -45,6 +45,15 @@ func (r *ranks) signal(sig syscall.Signal, spare *int) {
 	}
 }
 
+// signalOne sends sig to the process group of one rank.
+func (r *ranks) signalOne(sig syscall.Signal, rank int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.live[rank]; p != nil {
+		signalGroup(p.Pid, sig)
+	}
+}
+
 // start runs cmd as rank and returns when it runs. Its input comes from f; nil: it has
 // none. wg counts the goroutines that carry on. The calling thread has to live as long as the rank, see rankAttr.
 func (r *ranks) start(rank int, cmd *exec.Cmd, f *feeder) (err error) {

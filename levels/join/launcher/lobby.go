@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -38,11 +39,18 @@ type Place struct {
 	Text string      `json:"text"` // shared by rank 0
 }
 
+// Life is one process of the launcher: those in the place of others have the same number.
+type Life struct {
+	Slot     int `json:"slot"`
+	Restarts int `json:"restarts"` // those in the job before it, with its own; 0: it is one of the first
+}
+
 // LobbyNote is a line of JSON between a rank and its launcher. One field is set.
 type LobbyNote struct {
 	Wait    bool        `json:"wait,omitempty"`    // from a rank: it waits to join
 	In      bool        `json:"in,omitempty"`      // from a rank: it has joined
 	Invite  []Place     `json:"invite,omitempty"`  // from rank 0; to a newcomer: its own
+	LeftOut []Life      `json:"left,omitempty"`    // from a rank: the others go on without these, which may run
 	Waiting *[]Newcomer `json:"waiting,omitempty"` // to all: the waiting processes, the first in front
 	Runs    bool        `json:"runs,omitempty"`    // to all: the first process has joined
 	Ended   *int        `json:"ended,omitempty"`   // to all: the process of a number has ended, or waits again
@@ -56,6 +64,7 @@ const MaxNote = 1 << 20
 // invitations go the other way. Its methods may be called by any goroutine.
 type Lobby struct {
 	slot     int
+	restarts int  // see [Life]
 	newcomer bool // the process was started while the job ran
 
 	reading sync.WaitGroup // one, until the other end closes
@@ -111,14 +120,22 @@ func OpenLobby(v *Vars) *Lobby {
 		if err != nil {
 			return nil // a program in between has closed it
 		}
-		restarts := v.Get(RestartsVariable)
-		handedOn = NewLobby(f, slot, restarts != "" && restarts != "0")
+		restarts, _ := strconv.Atoi(v.Get(RestartsVariable)) // unset: 0
+		handedOn = NewLobby(f, slot, restarts > 0)
+		handedOn.restarts = restarts
 	}
 	return handedOn
 }
 
 // Slot is this process's number at the launcher.
 func (l *Lobby) Slot() int { return l.slot }
+
+// Life is this process.
+func (l *Lobby) Life() Life { return Life{l.slot, l.restarts} }
+
+// LeaveOut tells the launcher that the job goes on without some processes, though they may run. It ends those that don't
+// notice, so that others can take their places.
+func (l *Lobby) LeaveOut(lives []Life) error { return l.send(LobbyNote{LeftOut: lives}) }
 
 // Enter notes that this process enters the job. It reports whether the job runs already: then
 // the process must wait until the others let it in.
