@@ -182,7 +182,7 @@ func (w *World) states(ranks []levels.Rank, about askReason, isOver func() bool)
 		at[r], left[r] = i, true
 		far.set(int32(r))
 	}
-	if len(at) > 0 && w.control != nil {
+	if len(at) > 0 && w.control != nil && !w.control.ended.Load() { // who has said goodbye to the job gets no answer
 		w.control.askStates(far, left, about, isOver, func(s flight.State) { all[at[levels.Rank(s.Rank)]] = s })
 	}
 	return all

@@ -102,6 +102,22 @@ func (cutJob) Send(to levels.Rank, _ uint8, _ []byte) error {
 	return nil
 }
 
+// goneJob is a job that rank 3 has left.
+type goneJob struct{ ControlPlane }
+
+func (goneJob) Gone(_ context.Context, r levels.Rank) bool { return r == 3 }
+
+// Who has left the job closes, though its goodbye to the communicator was not read.
+func TestLeftRanksClose(t *testing.T) {
+	states := []flight.State{{Rank: 1, Doing: flight.Silent}, {Rank: 2, Doing: flight.Outside}, {Rank: 3, Doing: flight.Silent}}
+	newControl(nil, goneJob{}, 0).noteGone(t.Context(), states)
+	for i, want := range []flight.Doing{flight.Silent, flight.Outside, flight.Left} {
+		if got := states[i].Doing; got != want {
+			t.Errorf("rank %d: %v, want %v", states[i].Rank, got, want)
+		}
+	}
+}
+
 // A message of an agreement goes straight to a rank that the control plane doesn't reach.
 func TestBallotsGoStraight(t *testing.T) {
 	for to, want := range map[levels.Rank]int{1: 1, 2: 1, 3: 0} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels"
 )
 
 // Close ends the world: runs still on their way return [ErrClosed]. It returns when all its
@@ -104,11 +105,22 @@ func (c *control) watchClose() (end func()) {
 	}
 }
 
+// noteGone notes the silent ranks that have said goodbye to the job: nobody reads their goodbyes to the communicators any
+// more.
+func (c *control) noteGone(ctx context.Context, states []flight.State) {
+	for i := range states {
+		if s := &states[i]; s.Doing == flight.Silent && c.job.Gone(ctx, levels.Rank(s.Rank)) {
+			s.Doing = flight.Left
+		}
+	}
+}
+
 // reportUnclosed finds out which ranks have not come to Close, and why, unless ctx ends.
 func (c *control) reportUnclosed(ctx context.Context) {
 	isOver := func() bool { return ctx.Err() != nil }
 	w := c.world
 	states := w.states(w.everyRank(), askReason{}, isOver)
+	c.noteGone(ctx, states)
 	f := verdict.Unclosed(states, verdict.Options{Nodes: w.config.Nodes}, w.config.StallAfter)
 	if isOver() || f == nil {
 		return

@@ -80,7 +80,11 @@ func Unclosed(states []flight.State, o Options, long time.Duration) *Finding {
 	var texts []string
 	for _, r := range f.Ranks {
 		if len(texts) < maxNamed {
-			texts = append(texts, fmt.Sprintf("rank %d has not come to Close for %s%s", r, seconds(long), whereabouts(j.by[r])))
+			text := fmt.Sprintf("rank %d has not come to Close for %s", r, seconds(long))
+			if s := j.by[r]; s.Doing != flight.Silent { // a rank that closes may not ask any more
+				text += whereabouts(s)
+			}
+			texts = append(texts, text)
 		}
 	}
 	f.Text = strings.Join(texts, "; ")

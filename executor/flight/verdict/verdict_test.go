@@ -199,7 +199,7 @@ func TestUnclosed(t *testing.T) {
 		{"all close", []flight.State{closed(0), closed(1)}, ""},
 		{"one is stopped", []flight.State{closed(0), doing(1, flight.Stopped), closed(2)}, "stopped: rank 1 (a, process 101) is stopped"},
 		{"one is elsewhere", []flight.State{closed(0), out(1, 7), closed(2)}, "late: rank 1 has not come to Close for 11 s; it is in main.load load.go:88"},
-		{"one can't be asked", []flight.State{closed(0), doing(2, flight.Silent)}, "late: rank 2 has not come to Close for 11 s; it is silent"},
+		{"one can't be asked", []flight.State{closed(0), doing(2, flight.Silent)}, "late: rank 2 has not come to Close for 11 s"},
 		{"who can't be asked is behind another one", []flight.State{closed(0), out(1, 7), doing(2, flight.Silent)}, "late: rank 1 has not come to Close for 11 s; it is in main.load load.go:88"},
 		{"stopped, and others behind it", []flight.State{doing(0, flight.Stopped), closed(1), doing(2, flight.Silent)}, "stopped: rank 0"},
 		{"two of several", []flight.State{closed(0), out(1, 7), doing(2, flight.Gone), out(3, 7)}, "died: rank 2 (b, process 102) has ended"},
