@@ -61,7 +61,7 @@ type deferredWork struct {
 // losses are a rank's knowledge of departed and dead ranks of the world.
 type losses struct {
 	lost     []failure      // ranks that failed or died, for communicators made later
-	dead     []levels.Rank  // ranks that have died
+	dead     []levels.Rank  // ranks that have died, or go on without this one
 	muted    []levels.Rank  // ranks whose libraries have been silent for too long, as an agreement has found
 	ended    []levels.Rank  // ranks of lost that have said so themselves: they take part in nothing any more
 	failed   *flight.Failed // the first failure; nil: none

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/internal/ballot"
@@ -29,6 +30,9 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 		return
 	}
 	e := c.world.endpoints[c.me]
+	if about := kind == failControl && n.By != from || kind == disownControl; about && e.isOut(from) {
+		return // two sides that go on without each other don't believe each other
+	}
 	switch kind {
 	case dyingControl:
 		c.keepLastWords(n.By, n.err())
@@ -73,8 +77,18 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	}
 }
 
+// isOut reports whether a rank of the world has died, or goes on without this one.
+func (e *Endpoint) isOut(rank levels.Rank) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Contains(e.dead, rank)
+}
+
 // hearFailure breaks a communicator, or all communicators of a rank, on the word of another rank.
 func (c *control) hearFailure(from levels.Rank, n note) {
+	if c.world.endpoints[c.me].isOut(from) {
+		return
+	}
 	by, err := n.By, n.err()
 	if by == c.me && n.Mismatch == nil && n.Late == nil { // the sender blames this rank for an error only the sender has seen
 		by, err = from, fmt.Errorf("it has given up on rank %d: %w", c.me, err)

@@ -103,13 +103,13 @@ func (e *Endpoint) carryDecision(m *ballot.Agreement) {
 		if n == me {
 			continue
 		}
-		err := ErrExcluded
-		if d.Members.Has(me) {
+		err, member := ErrExcluded, d.Members.Has(me)
+		if member {
 			err = e.whyStranger(m.Topic.Comm, r)
 		}
 		e.world.failHereRank(e, r, err)
-		if e.world.control != nil && d.Members.Has(me) { // nobody waits for it, nor for messages that it should pass on
-			e.world.control.job.Lose(r, err)
+		if e.world.control != nil { // neither waits for the other one in Close, nor for messages that it should pass on
+			e.world.control.job.Lose(r, err, member)
 		}
 	}
 }

@@ -49,8 +49,9 @@ type ControlPlane interface {
 	Gone(ctx context.Context, peer levels.Rank) bool
 	// Lives finds out whether a rank can be reached and takes connections.
 	Lives(ctx context.Context, peer levels.Rank) bool
-	// Lose counts a rank as lost, though it may live: the others go on without it.
-	Lose(peer levels.Rank, why error)
+	// Lose counts a rank as lost, though it may live: it goes on without this one, or the others do without it. tell: they
+	// hear of it.
+	Lose(peer levels.Rank, why error, tell bool)
 	// Broadcast and Send carry short messages along the control tree.
 	Broadcast(kind uint8, payload []byte) error
 	Send(to levels.Rank, kind uint8, payload []byte) error

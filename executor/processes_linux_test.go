@@ -359,7 +359,7 @@ func (j *paperJob) Send(to levels.Rank, kind uint8, payload []byte) error {
 }
 
 // Lose tells this rank alone: the others know by themselves.
-func (j *paperJob) Lose(peer levels.Rank, why error) {
+func (j *paperJob) Lose(peer levels.Rank, why error, _ bool) {
 	_ = j.put(func() { j.onLost(peer, why) }) // who has left needs no news
 }
 

@@ -270,16 +270,19 @@ func (j *Job) flood(except *edge, f *frame) {
 // loss is the error in a frameLost.
 func (f *frame) loss() error { return fmt.Errorf("%w: %s", ErrLost, f.payload) }
 
-// lose takes in the loss of r, as its neighbour saw or e said; nil: as this rank found. The news is queued
-// before the lock is free: whoever finds r absent, and ends because of it, has passed the news on.
-func (j *Job) lose(e *edge, r levels.Rank, err error) {
+// lose takes in the loss of r, as its neighbour saw or e said; nil: as this rank found. The others hear of it.
+func (j *Job) lose(e *edge, r levels.Rank, err error) { j.miss(e, r, lostFrame(r, err), err) }
+
+// miss is lose with the news for the others; nil: there is none. It is queued before the lock is free: whoever finds r
+// absent, and ends because of it, has passed the news on.
+func (j *Job) miss(e *edge, r levels.Rank, news *frame, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.absent[r] != nil || j.stopped {
 		return
 	}
 	j.losses = append(j.losses, r)
-	j.setAbsent(e, lostFrame(r, err), err)
+	j.setAbsent(e, r, news, err)
 	for _, e := range j.allEdges() {
 		if e.peer == r {
 			e.depart(false) // its connection may stay
@@ -288,18 +291,24 @@ func (j *Job) lose(e *edge, r levels.Rank, err error) {
 	j.inbox.force(delivery{from: r, err: err}) // behind the news to the others, see dispatch
 }
 
-// Lose counts another rank as lost, on all ranks that hear of it, though it may live: they have agreed to go on without
-// it. Close doesn't wait for it, and messages go past it.
-func (j *Job) Lose(r levels.Rank, why error) {
-	if j.isOther(r) {
-		j.lose(nil, r, fmt.Errorf("%w: %w", ErrLost, why))
+// Lose counts another rank as lost, though it may live: it goes on without this one, or the others do without it. Close
+// doesn't wait for it, and messages go past it. tell: the others hear of the loss, and count it too.
+func (j *Job) Lose(r levels.Rank, why error, tell bool) {
+	switch err := fmt.Errorf("%w: %w", ErrLost, why); {
+	case !j.isOther(r):
+	case tell:
+		j.lose(nil, r, err)
+	default:
+		j.miss(nil, r, nil, err)
 	}
 }
 
-// setAbsent notes why the rank that news is from is gone, and passes the news on. j.mu is held.
-func (j *Job) setAbsent(e *edge, news *frame, why error) {
-	j.absent[news.from] = why
-	j.flood(e, news)
+// setAbsent notes why a rank is gone, and passes the news on, if there is some. j.mu is held.
+func (j *Job) setAbsent(e *edge, r levels.Rank, news *frame, why error) {
+	j.absent[r] = why
+	if news != nil {
+		j.flood(e, news)
+	}
 	for _, x := range j.exchanges {
 		j.settle(x)
 	}
@@ -324,7 +333,7 @@ func (j *Job) noteLeft(e *edge, f *frame) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.absent[f.from] == nil && f.from != j.Rank {
-		j.setAbsent(e, f, ErrLeft)
+		j.setAbsent(e, f.from, f, ErrLeft)
 	}
 }
 
