@@ -1,6 +1,7 @@
 package planner_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,16 +150,18 @@ func TestElasticLeavesOut(t *testing.T) {
 	const limit, steps = time.Second, 5
 	for _, test := range []struct {
 		leaveOut, steps int
+		agrees          bool          // each step, and f begins with a call
 		late            []int         // steps before which rank 1 is late, by less than two limits
 		want            time.Duration // until the others are without rank 1; 0: they never are, and it ends by an error
 	}{
-		{0, 0, nil, 2 * limit},
-		{1, 2, nil, limit},
-		{3, 1, nil, 3 * limit},
-		{-1, 0, nil, 0},
-		{0, 0, []int{1, 3}, 0},
+		{0, 0, false, nil, 2 * limit},
+		{0, 2, true, nil, 3 * limit},
+		{1, 2, false, nil, limit},
+		{3, 1, false, nil, 3 * limit},
+		{-1, 0, false, nil, 0},
+		{0, 0, false, []int{1, 3}, 0},
 	} {
-		t.Run(fmt.Sprintf("%d after %d steps %v", test.leaveOut, test.steps, test.late), func(t *testing.T) {
+		t.Run(fmt.Sprint(test), func(t *testing.T) {
 			inHungBubble(t, "1x4", limit, func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error) {
 				said := &lockedBuffer{}
 				o := planner.ElasticOptions{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.NewTextHandler(said, nil))}, LeaveOut: test.leaveOut}
@@ -167,6 +170,11 @@ func TestElasticLeavesOut(t *testing.T) {
 					if change != nil && len(change.Lost) > 0 {
 						if took := time.Since(began); took < test.want || took > test.want+100*time.Millisecond || test.want == 0 {
 							return fmt.Errorf("without %v after %v", change.Lost, took)
+						}
+					}
+					if test.agrees {
+						if err := sum(ctx, c); err != nil {
+							return err
 						}
 					}
 					for ; step < steps; step++ {
@@ -178,7 +186,13 @@ func TestElasticLeavesOut(t *testing.T) {
 							late = late[1:]
 							clocktest.Pause(ctx, limit*3/2)
 						}
-						if err := sum(ctx, c); err != nil {
+						err := sum(ctx, c)
+						if test.agrees {
+							if all, failed := c.Agree(ctx, err == nil); !all {
+								return cmp.Or(err, failed, planner.ErrRevoked)
+							}
+						}
+						if err != nil {
 							return err
 						}
 					}

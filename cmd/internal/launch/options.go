@@ -54,7 +54,8 @@ type Options struct {
 
 	// MaxRestarts bounds the processes started, in all, in the place of failed ones, each on the
 	// same host as the one before it: for programs letting them in, see planner.Elastic. The job
-	// goes on meanwhile. When a process has ended well no more are started. Default: none.
+	// goes on meanwhile. A process that the others have left out, because it hangs, is ended first.
+	// When a process has ended well no more are started. Default: none.
 	MaxRestarts int
 
 	// Oversubscribe allows more ranks than slots.
