@@ -96,7 +96,7 @@ func (c *control) answerState(from levels.Rank, n note) {
 	e := c.world.endpoints[c.me]
 	c.runApart(func() {
 		if lockWithin(&e.mu, lockTime) {
-			e.comms.noteAsked(n)
+			e.noteAsked(n)
 			e.mu.Unlock()
 		}
 		s := c.world.states([]levels.Rank{c.me}, askReason{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
@@ -110,9 +110,10 @@ func (c *control) answerState(from levels.Rank, n note) {
 	})
 }
 
-// noteAsked notes the time of another process's question about a communicator.
-func (t commTable) noteAsked(n note) {
-	if one := t[n.Comm]; one != nil && n.ForLate {
+// noteAsked notes the time of another process's question about a communicator. The lock is held.
+func (e *Endpoint) noteAsked(n note) {
+	defer e.tellNews()
+	if one := e.comms[n.Comm]; one != nil && n.ForLate {
 		one.askedLate = time.Now()
 	} else if one != nil {
 		one.askedStall = time.Now()

@@ -231,6 +231,66 @@ func TestTellRenewal(t *testing.T) {
 	c.background.Wait()
 }
 
+// Ranks ask in turn, and after those that have asked already; not if it is over meanwhile.
+func TestAwaitTurn(t *testing.T) {
+	const now, soon = time.Duration(0), nextTurn
+	breaks := func(c *Comm) { c.breakUp(1, net.ErrClosed) }
+	asks := func(c *Comm) { c.e.noteAsked(note{}) }
+	stops := func(c *Comm) {
+		c.e.mu.Unlock()
+		c.e.stopDriving()
+		c.e.mu.Lock()
+	}
+	for _, test := range []struct {
+		me, size int
+		heard    []time.Duration // questions of others, after how long
+		over     time.Duration
+		how      func(c *Comm) // nil: it isn't over
+		want     time.Duration
+	}{
+		{0, 10, nil, now, nil, 0},
+		{3, 10, nil, now, nil, 3 * nextTurn},
+		{199, 200, nil, now, nil, 199 * lastTurn / 200},
+		{0, 10, []time.Duration{now}, now, nil, lateTime},
+		{3, 10, []time.Duration{soon}, now, nil, soon + lateTime},
+		{3, 10, []time.Duration{soon, time.Second}, now, nil, lastTurn + lateTime},
+		{3, 10, []time.Duration{soon}, time.Second, breaks, time.Second},
+		{3, 10, []time.Duration{soon}, time.Second, stops, time.Second},
+		{3, 10, nil, soon, asks, soon},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newMute(t)
+			c := w.Endpoint(0).Comm(0)
+			c.me, c.ranks, w.control = levels.Rank(test.me), make([]levels.Rank, test.size), &control{}
+			locked := func(f func()) {
+				c.e.mu.Lock()
+				defer c.e.mu.Unlock()
+				f()
+			}
+			for _, d := range test.heard {
+				if hear := func() { locked(func() { c.askedLate = time.Now() }) }; d == now {
+					hear()
+				} else {
+					time.AfterFunc(d, hear)
+				}
+			}
+			if test.how != nil {
+				time.AfterFunc(test.over, func() { locked(func() { test.how(c) }) })
+			}
+			began := time.Now()
+			c.awaitTurn(&c.askedLate, func() (over bool) {
+				locked(func() { over = c.broken != nil || c.e.stopped || !c.askedStall.IsZero() })
+				return over
+			})()
+			if took := time.Since(began); took != test.want {
+				t.Errorf("rank %d of %d, heard %v: after %v, want %v", test.me, test.size, test.heard, took, test.want)
+			}
+			w.control = nil
+			w.Close()
+		})
+	}
+}
+
 // Errands to one rank come in order, and wait for no other rank that is silent.
 func TestErrandsPassASilentRank(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -47,6 +47,7 @@ func (c *Comm) breakUp(by levels.Rank, err error) {
 		err = c.ownError(err)
 	}
 	c.broken = err
+	c.e.tellNews()
 	c.e.memory.Leave(c.id)
 	if err == ErrClosed {
 		return

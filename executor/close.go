@@ -55,6 +55,7 @@ func (w *World) Close() error {
 func (e *Endpoint) stopDriving() {
 	e.mu.Lock()
 	e.stopped = true
+	e.tellNews()
 	for e.driving {
 		e.sleeper.Wake()
 		e.undriven.Wait()

@@ -79,7 +79,7 @@
 //	calls count tracing sample activity       counters and traces
 //	monotonic_linux monotonic_other           the clock of traces
 //	slotring loans waiters stepend            slots of calls, and the ends of calls and steps
-//	finish departure broken failing           ends of calls, departures, breaks, and the news of them
+//	finish departure broken failing news      ends of calls, departures, breaks, and the news of them
 //	found mismatch                            calls that differ between ranks
 //	unlock                                    work deferred until the lock is free
 //	read operation send step                  the steps of a pass

@@ -84,6 +84,7 @@ type driverState struct {
 	waitTime      time.Duration  // time with a goroutine waiting, see Activity
 	waitCount     uint32         // waits begun, see tickIdle
 	undriven      sync.Cond      // nobody drives any more, once stopped; its lock is the engine's
+	news          chan struct{}  // see nextNews; nil: nobody pauses
 }
 
 // accounts are a rank's counts and times.

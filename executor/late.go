@@ -103,13 +103,14 @@ func (c *Comm) awaitTurn(last *time.Time, isOver func() bool) (leave func()) {
 	if w.control != nil {
 		since := time.Now()
 		turn := since.Add(time.Duration(c.me) * min(nextTurn, lastTurn/time.Duration(c.Size())))
-		for end := since.Add(lastTurn + lateTime); !isOver() && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		end := since.Add(lastTurn + lateTime)
+		left := func() time.Duration {
 			c.e.mu.Lock()
-			heard := *last
-			c.e.mu.Unlock()
-			if !time.Now().Before(turn) && time.Since(heard) > lateTime {
-				break
-			}
+			defer c.e.mu.Unlock()
+			return min(max(time.Until(turn), time.Until(last.Add(lateTime))), time.Until(end))
+		}
+		for d := left(); d > 0 && !isOver(); d = left() {
+			c.e.pauseUnless(d, isOver)
 		}
 	}
 	w.askTurn <- struct{}{}

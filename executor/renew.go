@@ -32,7 +32,8 @@ const (
 // clearUp finds out whether a suspect lives, and then renews the link to it; else the rank is lost.
 func (e *Endpoint) clearUp(s suspect) {
 	job := e.world.control.job
-	for end := time.Now().Add(silentTime); e.isUnclear(s); time.Sleep(knockPause) {
+	isClear := func() bool { return !e.isUnclear(s) }
+	for end := time.Now().Add(silentTime); !isClear(); e.pauseUnless(knockPause, isClear) {
 		ctx, cancel := context.WithTimeout(context.Background(), silentTime)
 		lives := job.Lives(ctx, s.rank)
 		gone := !lives && job.Gone(ctx, s.rank)
