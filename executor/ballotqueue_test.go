@@ -95,6 +95,8 @@ func (cutJob) CutOff() []levels.Rank { return []levels.Rank{1} }
 
 func (cutJob) LetOut() {}
 
+func (cutJob) Broadcast(uint8, []byte) error { return nil }
+
 func (cutJob) Send(to levels.Rank, _ uint8, _ []byte) error {
 	if to == 2 {
 		return net.ErrClosed
@@ -217,6 +219,53 @@ func TestLeavesTheNext(t *testing.T) {
 	said := w.Endpoint(0).link.(*mute).posted
 	if !slices.ContainsFunc(said, func(m wire.Message) bool { return m.Kind == wire.Bye && m.Comm == s.Comm.id }) {
 		t.Errorf("said %+v, and no goodbye on communicator %v", said, s.Comm.id)
+	}
+}
+
+// A goodbye says whether its communicator is broken, and comes when the others know the reason.
+func TestGoodbyeAfterTheReason(t *testing.T) {
+	for _, breaks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newMute(t)
+			defer w.Close()
+			c := w.Endpoint(0).Comm(0)
+			posted := func() []wire.Message {
+				c.e.mu.Lock()
+				defer c.e.mu.Unlock()
+				return c.e.link.(*mute).posted
+			}
+			if breaks {
+				c.pendingCause, c.announcement = failure{peer: 1, err: net.ErrClosed}, newAnnouncement()
+			}
+			var closing sync.WaitGroup
+			closing.Go(func() { _ = c.Close() })
+			synctest.Wait()
+			if breaks {
+				if said := posted(); len(said) > 0 {
+					t.Errorf("said before the reason: %+v", said)
+				}
+				close(c.announcement.told)
+			}
+			closing.Wait()
+			if said := posted(); len(said) != 1 || said[0].Kind != wire.Bye || said[0].Broken != breaks {
+				t.Errorf("breaks %v: said %+v", breaks, said)
+			}
+		})
+	}
+}
+
+// Ranks that don't answer are waited for for two seconds, for five if the answers decide who is late.
+func TestSilentRanks(t *testing.T) {
+	for about, want := range map[askReason]time.Duration{{}: 2 * time.Second, {forLate: true}: 5 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newControl(nil, cutJob{&lineJob{silent: func(levels.Rank) bool { return true }}}, 0)
+			began := time.Now()
+			c.askStates(nil, map[levels.Rank]bool{1: true}, about, func() bool { return false }, nil)
+			if took := time.Since(began); took < want || took > want+10*time.Millisecond {
+				t.Errorf("%+v: after %v, want %v", about, took, want)
+			}
+			c.background.Wait()
+		})
 	}
 }
 

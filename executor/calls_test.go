@@ -1,6 +1,9 @@
 package executor
 
-import "testing"
+import (
+	"testing"
+	"time"
+)
 
 // A value is in the first bucket whose bound it doesn't exceed.
 func TestHistogram(t *testing.T) {
@@ -36,5 +39,20 @@ func TestTimedCallsAreDrawn(t *testing.T) {
 	}
 	if n := a.countCall(nil, timedBytes); n != 0 {
 		t.Error("a call that nobody counts is timed")
+	}
+}
+
+// A short beginning of a wait stands for those that are not measured, a long one for itself.
+func TestWaitedSampled(t *testing.T) {
+	for _, test := range []struct {
+		count   uint32
+		d, want time.Duration
+	}{
+		{sampleEvery, shortWait, sampleEvery * shortWait}, {2 * sampleEvery, shortWait + 1, shortWait + 1}, {sampleEvery + 1, shortWait, 0},
+	} {
+		w := driverState{waitCount: test.count}
+		if w.waitedSampled(test.d); w.waitTime != test.want {
+			t.Errorf("wait %d, %v: counts for %v, want %v", test.count, test.d, w.waitTime, test.want)
+		}
 	}
 }

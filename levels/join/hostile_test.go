@@ -318,6 +318,18 @@ func FuzzParseReply(f *testing.F) {
 	})
 }
 
+func TestHeaderErrors(t *testing.T) {
+	for want, f := range map[string]frame{
+		"frame from rank 8; allowed are 0 to 7": {kind: frameBlob, from: 8},
+		"frame to rank 9; allowed are -1 to 7":  {kind: frameBlob, to: 9},
+		"frame of 6 bytes; allowed are 5":       {kind: frameBlob, payload: []byte("longer")},
+	} {
+		if _, _, err := parseHeader(f.encode()[:headerLen], 8, 5); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
 func FuzzParseHeader(f *testing.F) {
 	whole := frame{kind: frameBlob, from: 3, to: everyone, seq: 9, payload: []byte("abc")}
 	f.Add(whole.encode()[:headerLen])

@@ -222,6 +222,23 @@ func TestInvitationErrors(t *testing.T) {
 	}
 }
 
+// Loopback is the first address on rank 0's host, and out of question elsewhere.
+func TestInvitedTo(t *testing.T) {
+	here, err := thisHost()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{here.Name: "127.0.0.1:2", "another": "10.0.0.1:1"} {
+		var c Config
+		host := here
+		host.Name = name
+		c.orderAddresses(invitation{At: []string{"10.0.0.1:1", "127.0.0.1:2"}, Host: &host})
+		if len(c.targets) == 0 || c.targets[0].address != want {
+			t.Errorf("on %s first %v, want %s", name, c.targets, want)
+		}
+	}
+}
+
 func FuzzInvitation(f *testing.F) {
 	for _, i := range []invitation{{At: []string{"10.0.0.1:1"}, Secret: "s"}, {At: []string{"[::1]:2"}, Host: &Host{Name: "h"}}} {
 		text, _ := i.text(1000)
