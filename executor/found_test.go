@@ -75,6 +75,20 @@ func TestCompareClocks(t *testing.T) {
 	}
 }
 
+// A rank needs no buffer that it has no part of, in however many passes.
+func TestMeasureBuffers(t *testing.T) {
+	for coll, want := range map[tasks.Collective][2]int64{tasks.Bcast: {0, 340}, tasks.Reduce: {340, 0}, tasks.Allreduce: {340, 340}} {
+		program := func(count int64) *submodules.Program {
+			return &submodules.Program{Rank: 1, Size: 2, Request: tasks.Request{Coll: coll, Count: count, Type: tasks.Int8}}
+		}
+		var d bound
+		d.b.Whole, d.b.Rest, d.b.Passes, d.b.Stride = program(100), program(40), 3, 100
+		if send, recv := d.measureBuffers(); send != want[0] || recv != want[1] {
+			t.Errorf("%v: %d bytes to send from, %d to receive to; want %v", coll, send, recv, want)
+		}
+	}
+}
+
 // A goodbye has the text of few calls, of fewer among many ranks.
 func TestPastCallsAreShort(t *testing.T) {
 	var known knownCalls

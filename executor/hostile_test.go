@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"unsafe"
@@ -272,6 +273,37 @@ func TestLateWhileComputing(t *testing.T) {
 				t.Errorf("computes %v: rank %d is to blame, %v", computes, by, err)
 			}
 		}
+	})
+}
+
+// A waiter whose deadline has had its effect waits on for the end.
+func TestOverdueWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMute(t)
+		defer w.Close()
+		run := startAlone(t, w, "shape=flat,fs=all,w=1,i=adapt/chain")
+		e, n := run.comm.e, &run.ending
+		over, cancel := context.WithCancel(t.Context())
+		cancel()
+		e.mu.Lock()
+		e.beginDriving(t.Context(), nil) // somebody else
+		n.overdue = true
+		returned := false
+		var waiting sync.WaitGroup
+		waiting.Go(func() {
+			e.awaitDriver(over, n)
+			returned = true
+			e.mu.Unlock()
+		})
+		synctest.Wait()
+		if returned {
+			t.Error("it has returned before the end")
+		}
+		n.wake()
+		waiting.Wait()
+		e.mu.Lock()
+		e.endDriving()
+		e.mu.Unlock()
 	})
 }
 

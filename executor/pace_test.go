@@ -2,8 +2,12 @@ package executor
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/submodules"
 )
 
 // A caller's operation gets whole elements, of any size. The pace stays in its bounds and follows the
@@ -33,5 +37,29 @@ func TestPace(t *testing.T) {
 		if r.pace != chunk {
 			t.Errorf("a fast operation on %d bytes goes on with %d at a time", element, r.pace)
 		}
+	}
+}
+
+// Only a caller's operation begins with a small piece.
+func TestFirstPiece(t *testing.T) {
+	for user, want := range map[bool]int{true: firstPace, false: 64 << 10} {
+		w := newMute(t)
+		run := startAlone(t, w, "shape=flat,fs=64KiB,w=2,i=adapt/binomial,s=adapt/binomial")
+		run.comm.e.mu.Lock()
+		id := slices.IndexFunc(run.steps, func(s submodules.Step) bool { return s.Kind == submodules.ReduceStep })
+		first := 0
+		run.b.User, run.pace, run.element = user, firstPace, 1
+		func() {
+			defer func() { recover() }() // the step isn't ready, and must not end
+			run.doInChunks(dag.ID(id), &run.steps[id], func(dst, _, _ []byte) {
+				first = len(dst)
+				panic("one piece is enough")
+			})
+		}()
+		if first != want {
+			t.Errorf("caller's operation %v: the first piece has %d bytes, want %d", user, first, want)
+		}
+		run.comm.e.unlock()
+		w.Close()
 	}
 }
