@@ -24,7 +24,7 @@ func TestDump(t *testing.T) {
 		w.Dump(&b)
 		want := regexp.MustCompile(`^rank 0: in no call
 rank 1, bcast 3 i32 root 0: waits for r0 since 1\.9 s: ib#0 recv r0>r1 12B, at executor_test\.TestDump\S* dump_test\.go:\d+
--2\.\d{6}s  rank 1  begin +bcast 3 i32 root 0 #0
+-2\.05\d{4}s  rank 1  begin +bcast 3 i32 root 0 #0
 -1\.\d{6}s  rank 1  sent +to rank 0 +probe edge 0, 0 bytes +bcast 3 i32 root 0 #0
 -1\.\d{6}s  rank 1  wait +for rank 0  edge 0, 12 bytes +bcast 3 i32 root 0 #0
 `)

@@ -125,7 +125,6 @@ func usable(addr net.Addr) (netip.Prefix, bool) {
 	if err != nil {
 		return p, false
 	}
-	p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits())
 	return p, p.Addr().Is4() || !p.Addr().IsLinkLocalUnicast()
 }
 

@@ -57,6 +57,7 @@ func TestDecide(t *testing.T) {
 	}{
 		{paper, tasks.Bcast, map[rules.Param]int64{rules.Bytes: 4096}, "shape=flat,ib=adapt/binomial"},
 		{paper, tasks.Bcast, map[rules.Param]int64{rules.Bytes: 4097}, "default"},
+		{"bcast: if log2(bytes) = 12 then shape=flat", tasks.Bcast, map[rules.Param]int64{rules.Bytes: 4097}, "shape=flat"},
 		{paper, tasks.Reduce, map[rules.Param]int64{rules.Bytes: 1}, "nothing"},
 		{several, tasks.Allreduce, map[rules.Param]int64{rules.PerNode: 4, rules.Balanced: 1, rules.Total: 1 << 20, rules.Bytes: 1 << 20}, "shape=han,fs=256KiB,i=nbc/knomial//1024"},
 		{several, tasks.Allreduce, map[rules.Param]int64{rules.PerNode: 4, rules.Balanced: 0, rules.Nodes: 3}, "shape=flat"},
