@@ -51,7 +51,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 	}
 	r.present, r.notified = newRankSet(c.Size()), newRankSet(c.Size())
 	r.memory[tasks.Scratch] = wire.Aligned(scratch)
-	if b.Scale != nil && r.leastSend > 0 {
+	if b.Scale != nil {
 		r.scaled = wire.Aligned(r.leastSend)
 	}
 	r.b.Send, r.b.Recv = nil, nil

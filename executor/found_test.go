@@ -2,6 +2,7 @@ package executor
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,7 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -79,6 +82,46 @@ func TestCompareClocks(t *testing.T) {
 			tr.mu.Unlock()
 		}
 	}
+}
+
+// askedJob tells of what is sent.
+type askedJob struct {
+	*lineJob
+	sent func(to levels.Rank, n note)
+}
+
+func (askedJob) CutOff() []levels.Rank { return nil }
+
+func (j askedJob) Send(to levels.Rank, _ uint8, b []byte) error {
+	var n note
+	err := json.Unmarshal(b, &n)
+	j.sent(to, n)
+	return err
+}
+
+// Questions to several ranks have their own answers, in whatever order these come.
+func TestAskCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := map[levels.Rank]note{}
+		var c *control
+		c = newControl(nil, askedJob{nil, func(to levels.Rank, n note) {
+			if asked[to] = n; len(asked) < 3 {
+				return
+			}
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			for r, n := range asked {
+				c.answer(n.Question, foundCall{state: callPresent, digest: uint32(10 * r)})
+			}
+		}}, 0)
+		found := map[levels.Rank]foundCall{}
+		c.askCalls([]levels.Rank{1, 2, 3}, callQuery{seq: 5}, found)
+		for r := range levels.Rank(4) {
+			if got := found[r]; got.digest != uint32(10*r) {
+				t.Errorf("rank %d: %+v", r, got)
+			}
+		}
+	})
 }
 
 // A rank needs no buffer that it has no part of, in however many passes.

@@ -178,6 +178,20 @@ func TestUnclaimedConnection(t *testing.T) {
 	}
 }
 
+// A refused claim is in the name of a rank only if it can be that of a guest.
+func TestNoteRefusal(t *testing.T) {
+	conn, _ := net.Pipe()
+	for g, want := range map[greeting]levels.Rank{
+		{version: 1, from: 2}: 2, {version: 1, from: 0}: -1, {version: 1, from: 4}: -1, {version: 1, from: -3}: -1, {from: 2}: -1,
+	} {
+		h := &host{size: 4, events: make(chan event, 1)}
+		h.noteRefusal(g, sourced{conn, "10.0.0.1"}, io.EOF)
+		if e := <-h.events; e.from != want || !errors.Is(e.bad, io.EOF) {
+			t.Errorf("%+v: in the name of %d, %v; want %d", g, e.from, e.bad, want)
+		}
+	}
+}
+
 // recorder keeps what a connection sends.
 type recorder struct {
 	net.Conn
