@@ -97,3 +97,18 @@ func TestPassesKeepPlaces(t *testing.T) {
 		t.Errorf("the last pass reaches %d bytes far", recv)
 	}
 }
+
+// Blocks of neighbours are one run, however short they are.
+func TestRuns(t *testing.T) {
+	for _, count := range []int64{1, 4} {
+		r := tasks.Request{Coll: tasks.Allgather, Count: count, Type: tasks.Int8}
+		g, err := tasks.Expand(r, tasktest.Topology(t, "4"), tasktest.Plan(t, "shape=han,fs=all,w=1"), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := fmt.Sprintf("[recv[0:%d]]", 4*count)
+		if _, dst := g.Runs(&g.Nodes()[0]); fmt.Sprint(dst) != want {
+			t.Errorf("%v: runs %v, want %s", r, dst, want)
+		}
+	}
+}

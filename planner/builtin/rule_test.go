@@ -187,7 +187,8 @@ func inOneProcess(r tasks.Request, on *levels.Topology, p tasks.Plan) string {
 	return "goroutines " + q.String()
 }
 
-// Each part is of the first rules that have one: also the segments alone, and the window alone.
+// Each part is of the first rules that have one, and these were followed: also the segments alone, the window alone,
+// and who does the tasks.
 func TestPartsOfTwoBases(t *testing.T) {
 	asked := builtin.Ask(tasktest.Request(tasks.Bcast, 1<<22), tasktest.Topology(t, "4x2"))
 	own, _ := asked.Choose(tasks.Plan{})
@@ -198,6 +199,11 @@ func TestPartsOfTwoBases(t *testing.T) {
 		{"segments bcast: fs=4KiB", func(p *tasks.Plan) { p.Segment = 4 << 10 }},
 		{"segments bcast: w=2", func(p *tasks.Plan) { p.Window = 2 }},
 		{"segments bcast: fs=4KiB,w=2", func(p *tasks.Plan) { p.Segment, p.Window = 4<<10, 2 }},
+		{"task bcast: by=adapt/binary", func(p *tasks.Plan) {
+			for _, level := range []string{"i", "s"} {
+				*p = p.Set(level, tasks.Choice{Submodule: "adapt", Algorithm: "binary"})
+			}
+		}},
 	} {
 		first, err := rules.Parse("first", test.rules)
 		if err != nil {
@@ -205,8 +211,9 @@ func TestPartsOfTwoBases(t *testing.T) {
 		}
 		want := own
 		test.want(&want)
-		if p, _ := asked.ChooseBy(tasks.Plan{}, first, &builtin.Facts{Asked: asked}); p.String() != want.String() {
-			t.Errorf("%s: %v; want %v", test.rules, p, want)
+		p, why := asked.ChooseBy(tasks.Plan{}, first, &builtin.Facts{Asked: asked})
+		if followed := why.Leaves(first); p.String() != want.String() || len(followed) != 1 {
+			t.Errorf("%s: %v by %d rules; want %v by one", test.rules, p, len(followed), want)
 		}
 	}
 }
