@@ -96,6 +96,10 @@ func launch(t *testing.T, env []string, line ...string) outcome {
 
 var rankLine = regexp.MustCompile(`(?m)^rank (\d) of 4 on (\S+): largest 3, joined in ([0-9.]+) ms$`)
 
+// setpgidWarning is what Open MPI's mpirun says of itself when its remote shell begins before mpirun has put it into a process
+// group of its own. Both do that, and the job is healthy.
+var setpgidWarning = regexp.MustCompile(`(?m)^\[\S+\] plm:rsh: Warning: setpgid\(.*\) failed in parent with errno=Permission denied\(13\)\n?`)
+
 // healthy checks that four ranks have met on nodes as said, and that nobody warned.
 func (o outcome) healthy(t *testing.T, topology string) {
 	t.Helper()
@@ -112,8 +116,8 @@ func (o outcome) healthy(t *testing.T, topology string) {
 	if o.status != 0 || len(ranks) != 4 {
 		t.Errorf("status %d, ranks %v\n%s%s", o.status, ranks, o.stdout, o.stderr)
 	}
-	if strings.TrimSpace(o.stderr) != "" {
-		t.Errorf("a healthy job says on standard error:\n%s", o.stderr)
+	if said := setpgidWarning.ReplaceAllString(o.stderr, ""); strings.TrimSpace(said) != "" {
+		t.Errorf("a healthy job says on standard error:\n%s", said)
 	}
 	t.Logf("joined in %s ms after sharing; %.1f s in all", strings.Join(took, ", "), o.took.Seconds())
 }
