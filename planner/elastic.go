@@ -121,7 +121,11 @@ func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung []int, err er
 		return c.Shrink(ctx)
 	}
 	log := o.Options.logger()
-	if few := c.mayLeaveOut(hung); few != nil {
+	without, few := c.others(hung)
+	if few == nil {
+		few = c.comm.MayLeaveOut(without)
+	}
+	if few != nil {
 		log.Warn("ranks that hang can't be left out", "rank", c.Rank(), "hung", hung, "why", few)
 		return c.Shrink(ctx)
 	}

@@ -61,10 +61,11 @@ func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, chan
 	if next, change := c.succession.get(); next != nil {
 		return next, change, nil
 	}
-	if err := c.mayLeaveOut(late); err != nil {
+	without, err := c.others(late)
+	if err != nil {
 		return nil, Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	s, err := c.comm.Shrink(ctx, asRanks(late)...)
+	s, err := c.comm.Shrink(ctx, without...)
 	if err != nil {
 		if next, change := c.succession.get(); next != nil { // another goroutine was faster
 			return next, change, nil
@@ -87,22 +88,15 @@ func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, chan
 	return next, change, nil
 }
 
-// mayLeaveOut is an error unless the ranks other than these may go on, as far as this one knows.
-func (c *Comm) mayLeaveOut(late []int) error {
+// others returns the ranks to be left out; it is an error if one is none, or this one.
+func (c *Comm) others(late []int) (ranks []levels.Rank, err error) {
 	for _, r := range late {
 		if r < 0 || r >= c.Size() || r == c.Rank() {
-			return fmt.Errorf("rank %d is to be left out by rank %d; allowed are the others of 0 to %d", r, c.Rank(), c.Size()-1)
+			return nil, fmt.Errorf("rank %d is to be left out by rank %d; allowed are the others of 0 to %d", r, c.Rank(), c.Size()-1)
 		}
-	}
-	return c.comm.MayLeaveOut(asRanks(late))
-}
-
-// asRanks returns numbers of ranks as what they are.
-func asRanks(numbers []int) (ranks []levels.Rank) {
-	for _, r := range numbers {
 		ranks = append(ranks, levels.Rank(r))
 	}
-	return ranks
+	return ranks, nil
 }
 
 // succeed makes the communicator that takes c's place, and closes c for calls.
