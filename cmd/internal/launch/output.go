@@ -122,13 +122,22 @@ type printer struct {
 
 // print takes bytes of a source's stream; no bytes end the stream.
 func (p *printer) print(s *source, stream int, b []byte) error {
+	kept, err := p.merge(s, stream, b)
+	if len(kept) > 0 { // a slow log holds up nobody else
+		if _, failed := s.log.Write(kept); failed != nil {
+			return fmt.Errorf("keep the job's output: %w", failed)
+		}
+	}
+	return err
+}
+
+// merge writes what print takes, and returns the lines for the source's log.
+func (p *printer) merge(s *source, stream int, b []byte) (kept []byte, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l := &s.streams[stream]
-	var out, kept, stamp []byte
-	if p.stamped {
-		stamp = time.Now().AppendFormat(nil, timeLayout)
-	}
+	var out []byte
+	stamp := p.stamp()
 	emit := func(line []byte) {
 		s.remember(line)
 		if rest := line[l.shown:]; len(rest) > 0 || l.shown == 0 || p.open == l { // else another one has ended it
@@ -151,12 +160,15 @@ func (p *printer) print(s *source, stream int, b []byte) error {
 	} else if added := l.added; p.terminal[stream] && len(l.part) > 0 {
 		time.AfterFunc(promptTime, func() { p.show(s, stream, added) })
 	}
-	if len(kept) > 0 {
-		if _, err := s.log.Write(kept); err != nil {
-			return fmt.Errorf("keep the job's output: %w", err)
-		}
+	return kept, p.write(stream, l, out)
+}
+
+// stamp is what comes before lines that come now: the time, or nothing.
+func (p *printer) stamp() []byte {
+	if !p.stamped {
+		return nil
 	}
-	return p.write(stream, l, out)
+	return time.Now().AppendFormat(nil, timeLayout)
 }
 
 // begin adds to out what comes before a line, or before the rest of one that was shown in part.
@@ -176,11 +188,7 @@ func (p *printer) show(s *source, stream int, added uint64) {
 	if l.added != added || l.shown >= len(part) {
 		return
 	}
-	var stamp []byte
-	if p.stamped {
-		stamp = time.Now().AppendFormat(nil, timeLayout)
-	}
-	out := append(p.begin(nil, l, s, stamp), part[l.shown:]...)
+	out := append(p.begin(nil, l, s, p.stamp()), part[l.shown:]...)
 	if p.write(stream, l, out) == nil { // else the next line says so
 		l.shown, p.open, p.openTo = len(part), l, p.dest[stream]
 	}
