@@ -21,11 +21,20 @@ import (
 // ends when all other ranks have left.
 func (c *Comm) RecvAny(ctx context.Context, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
 	t := &Transfer{ending: newEnding(c), peer: anyRank, tag: tag, of: of, buf: buf}
-	t.withdraw = t.withdrawRecv
+	t.alone = t
 	e := c.e
 	e.enter()
 	defer crash()
-	one, ok, err := c.admitAny(ctx, tag)
+	err := c.admitAlone(ctx)
+	if err == nil && tag < 0 {
+		err = fmt.Errorf("tag %d is negative", tag)
+	}
+	one, ok := unclaimedMessage{}, false
+	if err == nil {
+		if one, ok = c.takeOldest(tag); !ok {
+			err = c.whyForsaken()
+		}
+	}
 	if err != nil {
 		e.mu.Unlock()
 		return nil, fmt.Errorf("receive from any rank: %w", err)
@@ -44,37 +53,36 @@ func (c *Comm) RecvAny(ctx context.Context, tag int32, of tasks.Datatype, buf []
 	return t, nil
 }
 
-// admitAny returns the reason why a receive from any rank can't begin, or its message if one is
-// here. Unlike admitCall it breaks nothing: no rank waits for this one in particular.
-func (c *Comm) admitAny(ctx context.Context, tag int32) (one unclaimedMessage, ok bool, err error) {
-	err = c.whyUnusable()
-	switch {
-	case tag < 0:
-		err = fmt.Errorf("tag %d is negative", tag)
+// admitAlone returns the reason why a receive that may end alone can't begin. Unlike admitCall it breaks nothing: no
+// rank waits for it.
+func (c *Comm) admitAlone(ctx context.Context) error {
+	switch err := c.whyUnusable(); {
 	case ctx == nil:
-		err = errNoContext
+		return errNoContext
 	case err == nil && ctx.Err() != nil:
-		err = context.Cause(ctx)
+		return context.Cause(ctx)
+	default:
+		return err
 	}
-	if err != nil {
-		return one, false, err
-	}
-	if one, ok = c.takeOldest(tag); !ok {
-		err = c.whyForsaken()
-	}
-	return one, ok, err
 }
 
-// withdrawRecv ends a receive from any rank, unless it has a message.
-func (t *Transfer) withdrawRecv(err error) bool {
-	if t.peer != anyRank {
+// withdraw ends a receive, unless it has a message. The lock is held.
+func (t *Transfer) withdraw(err error) bool {
+	c := t.comm
+	is := func(other *Transfer) bool { return other == t }
+	if c.anyRecvs.dropOf(t.tag, is)+c.recvs.dropOf(address{t.peer, t.tag}, is) == 0 {
 		return false
 	}
-	c := t.comm
-	c.anyRecvs.drop(func(other *Transfer) bool { return other == t })
 	t.end(err)
 	c.e.sleeper.Wake() // a goroutine may be driving for this receive alone
 	return true
+}
+
+// withdrawUnlessOver is withdraw, without the lock. It reports whether the receive has ended, by this or before.
+func (t *Transfer) withdrawUnlessOver(err error) bool {
+	t.comm.e.mu.Lock()
+	defer t.comm.e.mu.Unlock()
+	return t.finished || t.withdraw(err)
 }
 
 // Peer returns the rank of the communicator at the other end, destination or source. It is -1 for a

@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // recvAny receives from any rank, blockingly, and returns from which.
@@ -107,18 +108,24 @@ func TestAnySourceInTheOrderOfReceives(t *testing.T) {
 
 // A receive whose context ends before there is a message takes none with it, and breaks
 // nothing: whether somebody waits for it or nobody does, posted alone or between others.
-func TestAnySourceCancelled(t *testing.T) {
+func TestReceiveCancelled(t *testing.T) {
 	for _, waited := range []bool{true, false} {
-		for _, n := range []int{1, 100_000} {
+		for i, n := range []int{1, 100_000, 1, 100_000} {
 			w := newWorld(t, 2, executor.Config{})
 			ctx, cancel := context.WithCancelCause(t.Context())
 			c := w.Endpoint(0).Comm(0)
-			first, err := c.RecvAny(ctx, 0, 0, make([]byte, n))
+			receive, peer := c.RecvAny, levels.Rank(-1)
+			if i >= 2 {
+				receive, peer = func(ctx context.Context, tag int32, of tasks.Datatype, buf []byte) (*executor.Transfer, error) {
+					return c.RecvAlone(ctx, 1, tag, of, buf)
+				}, 1
+			}
+			first, err := receive(ctx, 0, 0, make([]byte, n))
 			if err != nil {
 				t.Fatal(err)
 			}
 			buf := make([]byte, n)
-			second, err := c.RecvAny(t.Context(), 0, 0, buf)
+			second, err := receive(t.Context(), 0, 0, buf)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -131,10 +138,10 @@ func TestAnySourceCancelled(t *testing.T) {
 			} else {
 				err = first.Wait(t.Context())
 			}
-			if !errors.Is(err, errEnough) || first.Peer() != -1 {
+			if !errors.Is(err, errEnough) || first.Peer() != peer {
 				t.Fatalf("the cancelled receive: %v, from rank %d", err, first.Peer())
 			}
-			if _, err := c.RecvAny(ctx, 0, 0, nil); !errors.Is(err, errEnough) {
+			if _, err := receive(ctx, 0, 0, nil); !errors.Is(err, errEnough) {
 				t.Fatalf("under a context that has ended: %v", err)
 			}
 			succeed(t, w, func(ctx context.Context, r int) error {

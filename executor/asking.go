@@ -139,12 +139,15 @@ func (w *World) States(ranks []levels.Rank) []flight.State {
 	if ranks == nil {
 		ranks = w.everyRank()
 	}
-	return w.states(ranks, askReason{}, func() bool { return false })
+	return w.states(ranks, askReason{comm: noComm}, func() bool { return false })
 }
+
+// noComm is the communicator of a question that takes no other question's place.
+const noComm = ^CommID(0)
 
 // askReason is the reason for a question about states.
 type askReason struct {
-	comm    CommID // listed first
+	comm    CommID // listed first; its ranks leave the next question to this one
 	seq     uint32 // of the call, if call is set
 	call    bool   // a collective: ranks already in it need not say where their programs stand
 	forLate bool   // a deadline has passed, and the answer will break the communicator

@@ -120,7 +120,7 @@ func (c *control) noteGone(ctx context.Context, states []flight.State) {
 func (c *control) reportUnclosed(ctx context.Context) {
 	isOver := func() bool { return ctx.Err() != nil }
 	w := c.world
-	states := w.states(w.everyRank(), askReason{}, isOver)
+	states := w.states(w.everyRank(), askReason{comm: noComm}, isOver)
 	c.noteGone(ctx, states)
 	f := verdict.Unclosed(states, verdict.Options{Nodes: w.config.Nodes}, w.config.StallAfter)
 	if isOver() || f == nil {

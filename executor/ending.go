@@ -7,11 +7,9 @@ type ending struct {
 	err      error
 	signal   chan struct{} // capacity 1: it has ended, or its waiter is asked to drive
 	unwatch  func() bool
-	life     uint32 // times it was reopened
-	overdue  bool   // its deadline has passed, and the ranks are asked why
-	// withdraw ends it alone, without breaking the communicator, and reports whether it could; nil:
-	// it never can. The engine's lock is held.
-	withdraw func(err error) bool
+	life     uint32    // times it was reopened
+	overdue  bool      // its deadline has passed, and the ranks are asked why
+	alone    *Transfer // the receive that this is the end of, if it may end alone; nil: it breaks the communicator
 }
 
 // newEnding returns an ending that is not finished.

@@ -268,7 +268,7 @@ func TestLateWhileComputing(t *testing.T) {
 				w.Endpoint(1).mu.Unlock()
 				w.Endpoint(1).comms[0].seq = 1 // it has come
 			}
-			by, err := run.explainLate(context.DeadlineExceeded, func() bool { return false })
+			by, err := run.explainLate(context.DeadlineExceeded, run.comm.statesOfAll, func() bool { return false })
 			if late, ok := errors.AsType[*LateError](err); !ok || len(late.Late) == 1 != computes || by == 1 != computes {
 				t.Errorf("computes %v: rank %d is to blame, %v", computes, by, err)
 			}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -12,8 +13,9 @@ import (
 )
 
 // beginLate finds out why the call or transfer has missed its deadline, and then breaks the
-// communicator, unless it ends meanwhile. The lock is held.
-func (n *ending) beginLate(ctx context.Context) {
+// communicator, unless it ends meanwhile. alone: it is a receive that ends alone if it still has no message.
+// The lock is held.
+func (n *ending) beginLate(ctx context.Context, alone bool) {
 	e, life := n.comm.e, n.life
 	n.overdue = true
 	isOver := func() bool {
@@ -22,25 +24,65 @@ func (n *ending) beginLate(ctx context.Context) {
 		return n.finished || n.life != life || e.stopped
 	}
 	e.inBackground(func() {
+		if alone {
+			_, err := n.explainLate(context.Cause(ctx), n.comm.statesInChain, isOver)
+			if late, ok := errors.AsType[*LateError](err); ok && len(late.Circle) > 0 {
+				e.pauseUnless(lastTurn, isOver) // for the others in it to see it, too
+			}
+			if n.alone.withdrawUnlessOver(err) {
+				return
+			}
+		}
 		leave := n.comm.awaitTurn(&n.comm.askedLate, isOver)
 		defer leave()
 		if isOver() {
 			return
 		}
-		by, err := n.explainLate(context.Cause(ctx), isOver)
+		by, err := n.explainLate(context.Cause(ctx), n.comm.statesOfAll, isOver)
 		if !isOver() {
 			e.world.failComm(n.comm, by, err)
 		}
 	})
 }
 
-// explainLate asks all ranks of the communicator for their states. It returns the error, and the
-// rank to blame: the first late one, else this one.
-func (n *ending) explainLate(cause error, isOver func() bool) (by levels.Rank, err error) {
+// statesOfAll asks all ranks of the communicator for their states, because a call or transfer is late.
+func (c *Comm) statesOfAll(mine flight.Open, isOver func() bool) []flight.State {
+	return c.e.world.states(c.ranks, askReason{c.id, mine.Seq, !mine.Transfer, true}, isOver)
+}
+
+// longestChain bounds the ranks asked because of one receive.
+const longestChain = 8
+
+// statesInChain asks the rank that a receive waits for, the ranks that that one waits for, and so on.
+func (c *Comm) statesInChain(mine flight.Open, isOver func() bool) []flight.State {
+	w := c.e.world
+	states := w.states([]levels.Rank{c.e.rank}, askReason{comm: noComm}, isOver)
+	for next := mine.Peers; len(next) > 0 && len(states)+len(next) <= longestChain; {
+		ranks := make([]levels.Rank, len(next))
+		for i, r := range next {
+			ranks[i] = levels.Rank(r)
+		}
+		states, next = append(states, w.states(ranks, askReason{comm: noComm}, isOver)...), nil
+		for _, s := range states {
+			for _, o := range s.Open {
+				for _, r := range o.Peers {
+					known := slices.ContainsFunc(states, func(s flight.State) bool { return s.Rank == r })
+					if o.Awaited && !known && !slices.Contains(next, r) {
+						next = append(next, r)
+					}
+				}
+			}
+		}
+	}
+	return states
+}
+
+// explainLate asks for states. It returns the error, and the rank to blame: the first late one, else this one.
+func (n *ending) explainLate(cause error, ask func(flight.Open, func() bool) []flight.State, isOver func() bool) (by levels.Rank, err error) {
 	c := n.comm
 	mine, come := n.describe()
 	late := &LateError{Request: mine.What, For: mine.For, Err: cause}
-	states := c.e.world.states(c.ranks, askReason{c.id, mine.Seq, !mine.Transfer, true}, isOver)
+	states := ask(mine, isOver)
 	named := func(s flight.State) LateRank { return LateRank{c.numberOf(levels.Rank(s.Rank)), s} }
 	for _, s := range verdict.Circle(states, wire.Tick) {
 		late.Circle = append(late.Circle, named(s))

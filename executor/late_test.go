@@ -45,6 +45,52 @@ func TestDeadlineNamesTheLate(t *testing.T) {
 	}
 }
 
+// A receive that may end alone leaves the communicator whole after its deadline. After a long wait it says why: the
+// awaited rank's state, or the circle. A short one is a poll, and asks nobody.
+func TestDeadlineOfReceive(t *testing.T) {
+	for name, c := range map[string]struct {
+		limit time.Duration
+		from  []int // by rank; none: -1
+		want  string
+	}{
+		"poll":   {900 * time.Millisecond, []int{1, -1}, "context deadline exceeded"},
+		"away":   {2 * time.Second, []int{1, -1}, "receive from rank 1, tag 5: rank 1 has not come for 1.9 s, it is in no call"},
+		"circle": {2 * time.Second, []int{1, 2, 0}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 1.9 s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, len(c.from), executor.Config{}, func(t *testing.T, w *executor.World) {
+				errs := ranks(t, w, func(ctx context.Context, r int) error {
+					w.Endpoint(levels.Rank(r)).Adopt()
+					if c.from[r] < 0 {
+						clocktest.Pass(c.limit + time.Second)
+						return nil
+					}
+					ctx, cancel := context.WithTimeout(ctx, c.limit)
+					defer cancel()
+					tr, err := w.Endpoint(levels.Rank(r)).Comm(0).RecvAlone(ctx, levels.Rank(c.from[r]), 5, 0, make([]byte, 8))
+					if err != nil {
+						return err
+					}
+					return tr.Wait(ctx)
+				})
+				for r, err := range errs {
+					if waits := c.from[r] >= 0; waits != errors.Is(err, context.DeadlineExceeded) || waits && !strings.Contains(err.Error(), c.want) {
+						t.Errorf("rank %d: %v, want %q", r, err, c.want)
+					}
+				}
+				succeed(t, w, func(ctx context.Context, r int) error {
+					n := len(c.from)
+					if err := send(ctx, w, r, (r+1)%n, 5, message(8, r)); err != nil {
+						return err
+					}
+					_, err := recv(ctx, w, r, (r+n-1)%n, 5, make([]byte, 8))
+					return err
+				})
+			})
+		})
+	}
+}
+
 // Of several ranks that have not come, errors by a deadline name those that wait for none of the others: not those in a
 // receive from another one, nor in a call before.
 func TestDeadlineNamesTheCauses(t *testing.T) {

@@ -43,7 +43,7 @@ func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte, strai
 // silentRanks returns those of some ranks of the world that don't say what they do. A rank in an operation of its
 // program does.
 func (e *Endpoint) silentRanks(ranks []levels.Rank, isOver func() bool) (silent []levels.Rank) {
-	for _, s := range e.world.states(ranks, askReason{}, isOver) {
+	for _, s := range e.world.states(ranks, askReason{comm: noComm}, isOver) {
 		if s.Doing == flight.Silent || s.Doing == flight.Stopped || s.Doing == flight.Gone {
 			silent = append(silent, levels.Rank(s.Rank))
 		}

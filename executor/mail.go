@@ -190,14 +190,25 @@ func (q *queues[K, T]) all() iter.Seq[*T] {
 
 // drop removes the items picked by f.
 func (q *queues[K, T]) drop(f func(T) bool) {
-	for k, one := range q.by {
-		before := one.Len()
-		one.Drop(f)
-		q.n -= before - one.Len()
-		if one.Len() == 0 {
-			delete(q.by, k)
-		}
+	for k := range q.by {
+		q.dropOf(k, f)
 	}
+}
+
+// dropOf removes the items of a key picked by f, and returns how many.
+func (q *queues[K, T]) dropOf(k K, f func(T) bool) (n int) {
+	one := q.by[k]
+	if one == nil {
+		return 0
+	}
+	n = one.Len()
+	one.Drop(f)
+	n -= one.Len()
+	q.n -= n
+	if one.Len() == 0 {
+		delete(q.by, k)
+	}
+	return n
 }
 
 // clear empties all queues.

@@ -20,7 +20,7 @@ var ErrElements = errors.New("message has elements of another type")
 // before the transfer has ended; tag is not negative. The receive must be of the same type of
 // elements, 0 being one, too; only a message without bytes fits any.
 func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
-	t, err := c.newTransfer(ctx, "send to", to, tag, of, buf)
+	t, err := c.newTransfer(ctx, "send to", to, tag, of, buf, c.admitCall)
 	if err != nil {
 		return nil, err
 	}
@@ -53,21 +53,38 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, of tasks.Dat
 // Recv starts receiving elements of a type into buf from a rank of the communicator. buf must not be
 // touched before the transfer has ended.
 func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
-	t, err := c.newTransfer(ctx, "receive from", from, tag, of, buf)
+	t, err := c.newTransfer(ctx, "receive from", from, tag, of, buf, c.admitCall)
 	if err != nil {
 		return nil, err
 	}
-	e := c.e
+	return t.post()
+}
+
+// RecvAlone is [Comm.Recv] of which nobody else knows: when its context ends before it has a message, only
+// the receive ends. The communicator stays whole, and the next message is left for another receive. With its bytes on
+// their way it breaks the communicator all the same, and so does [Config.CallTimeout].
+func (c *Comm) RecvAlone(ctx context.Context, from levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
+	t, err := c.newTransfer(ctx, "receive from", from, tag, of, buf, c.admitAlone)
+	if err != nil {
+		return nil, err
+	}
+	t.alone = t
+	return t.post()
+}
+
+// post gives a receive its message, or lets it wait for one.
+func (t *Transfer) post() (*Transfer, error) {
+	c, e := t.comm, t.comm.e
 	e.mu.Lock()
 	defer crash()
-	at := address{t.peer, tag}
-	err = c.whyUnusable()
+	at := address{t.peer, t.tag}
+	err := c.whyUnusable()
 	if err == nil && c.unclaimed.first(at) == nil {
 		err = c.whyUnreachable(t.peer)
 	}
 	if err != nil {
 		e.mu.Unlock()
-		return nil, fmt.Errorf("receive from rank %d: %w", from, err)
+		return nil, fmt.Errorf("receive from rank %d: %w", c.numberOf(t.peer), err)
 	}
 	e.tickets++
 	t.ticket = e.tickets
@@ -82,8 +99,10 @@ func (c *Comm) Recv(ctx context.Context, from levels.Rank, tag int32, of tasks.D
 	return t, nil
 }
 
-// newTransfer returns a transfer before its begin, if it can begin.
-func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, tag int32, of tasks.Datatype, buf []byte) (*Transfer, error) {
+// newTransfer returns a transfer before its begin, if it can begin. admit is called with the lock.
+func (c *Comm) newTransfer(
+	ctx context.Context, what string, peer levels.Rank, tag int32, of tasks.Datatype, buf []byte, admit func(context.Context) error,
+) (*Transfer, error) {
 	switch {
 	case peer < 0 || int(peer) >= c.Size():
 		return nil, fmt.Errorf("%s rank %d: ranks are 0 to %d", what, peer, c.Size()-1)
@@ -91,7 +110,7 @@ func (c *Comm) newTransfer(ctx context.Context, what string, peer levels.Rank, t
 		return nil, fmt.Errorf("%s rank %d: tag %d is negative", what, peer, tag)
 	}
 	c.e.enter()
-	err := c.admitCall(ctx)
+	err := admit(ctx)
 	c.e.mu.Unlock()
 	if err != nil {
 		return nil, fmt.Errorf("%s rank %d: %w", what, peer, err)

@@ -2,26 +2,44 @@ package executor
 
 import (
 	"context"
+	"errors"
+	"time"
 )
 
-// cancelUnlessOver breaks the communicator because ctx is done, unless n has ended since, in that
-// life, or can be withdrawn: nobody else knows of it then. After a deadline it returns at once: it
-// finds out the late ranks first, for some seconds at most.
+// cancelUnlessOver ends n because ctx is done, unless it has ended since, in that life. It breaks the communicator,
+// except for a receive that may end alone: nobody else knows of it. After a deadline it returns at once: it finds
+// out the late ranks first, for some seconds at most.
 func (n *ending) cancelUnlessOver(ctx context.Context, life uint32) {
-	e := n.comm.e
+	e, cause := n.comm.e, context.Cause(ctx)
 	e.mu.Lock()
 	over := n.finished || n.life != life || n.overdue
-	if !over && n.withdraw != nil {
-		over = n.withdraw(context.Cause(ctx))
-	}
-	if !over && ctx.Err() == context.DeadlineExceeded && !e.stopped {
+	alone, late := n.endsAlone(cause), ctx.Err() == context.DeadlineExceeded && !e.stopped
+	switch {
+	case over:
+	case alone && !(late && n.alone.isLongAwaited()) && n.alone.withdraw(cause):
 		over = true
-		n.beginLate(ctx)
+	case late:
+		over = true
+		n.beginLate(ctx, alone)
 	}
 	e.mu.Unlock()
 	if !over {
-		e.world.failComm(n.comm, e.rank, context.Cause(ctx))
+		e.world.failComm(n.comm, e.rank, cause)
 	}
+}
+
+// endsAlone reports whether it should end without the communicator, because of a context's cause. The limit of a
+// call is for the communicator, unless a receive from any rank waits for nobody in particular.
+func (n *ending) endsAlone(cause error) bool {
+	_, limit := errors.AsType[limitError](cause)
+	return n.alone != nil && (!limit || n.alone.peer == anyRank)
+}
+
+// isLongAwaited reports whether the program has waited for a message of one rank for longer than grace: worth a
+// question to that rank. Shorter ones are a poll.
+func (t *Transfer) isLongAwaited() bool {
+	now := t.comm.e.world.config.stallTime(time.Now())
+	return t.peer != anyRank && t.since != 0 && time.Duration(now-t.since) >= grace
 }
 
 // pause lets other goroutines have the lock between two pieces of work. It breaks the driver's

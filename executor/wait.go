@@ -36,8 +36,17 @@ func (n *ending) awaitInTime(ctx context.Context) error {
 // limitCall returns a context with the time limit of a call.
 func (w *World) limitCall(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := w.config.CallTimeout
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("the limit of %v for a call: %w", limit, context.DeadlineExceeded))
+	return context.WithTimeoutCause(ctx, limit, limitError(limit))
 }
+
+// limitError says that the limit of a call has passed: [Config.CallTimeout].
+type limitError time.Duration
+
+func (e limitError) Error() string {
+	return fmt.Sprintf("the limit of %v for a call: %v", time.Duration(e), context.DeadlineExceeded)
+}
+
+func (e limitError) Unwrap() error { return context.DeadlineExceeded }
 
 // awaitEnd is Wait with the lock held; it releases it.
 func (n *ending) awaitEnd(ctx context.Context) error {

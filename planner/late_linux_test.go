@@ -109,13 +109,11 @@ func namesLate(err error, late int) error {
 func TestProcessesDeadlock(t *testing.T) {
 	t.Parallel() // it mostly waits
 	const n = 4
-	comms := joinProcesses(t, n, 2, nil)
+	comms := joinProcesses(t, n, 2, &planner.Options{CallTimeout: 4 * time.Second}) // all have begun long before
 	for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 		if err := planner.Barrier(ctx, c); err != nil {
 			return err
 		}
-		ctx, cancel := context.WithTimeout(ctx, 4*time.Second) // all have begun long before
-		defer cancel()
 		_, err := planner.Recv(ctx, c, (c.Rank()+1)%n, 7, make([]int32, 1))
 		return err
 	}) {

@@ -33,8 +33,10 @@ func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 // size, and a message without elements fits any type. Both errors end this receive only: the message
 // is gone, and its sender isn't told.
 //
-// If ctx ends first the communicator breaks on all ranks: the message may be on its way. [RecvAny]
-// can be given up.
+// When ctx ends before there is a message, only this call ends: the communicator stays whole, and the message is for
+// the next receive. After a deadline of a second or more the error is a [LateError] that says where the sender is.
+// Once the elements of a long message are on their way the communicator breaks on all ranks, as it does after
+// [Options.CallTimeout].
 func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, error) {
 	t, err := begin(ctx, c, receives, from, tag, buf)
 	if err != nil {
@@ -53,7 +55,7 @@ func StartSend[T any](ctx context.Context, c *Comm, to, tag int, buf []T) (*Tran
 }
 
 // StartRecv is [Recv] without waiting. buf must not be touched until Wait has
-// returned. If ctx ends before the transfer has the communicator breaks on all ranks.
+// returned. When ctx ends first the receive ends as in Recv.
 func StartRecv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (*Transfer, error) {
 	return startTransfer(ctx, c, receives, from, tag, buf)
 }
@@ -71,8 +73,7 @@ type Status struct {
 // [ErrElements], naming its sender.
 //
 // When ctx is cancelled before there is a message, only this call ends: the communicator
-// stays whole, and the message is for the next receive. Once the elements of a long
-// one are on their way the communicator breaks, as for Recv. RecvAny returns a [PeerError]
+// stays whole, and the message is for the next receive, as for Recv. RecvAny returns a [PeerError]
 // when a rank fails, and [ErrClosed] when all other ranks have left.
 func RecvAny[T any](ctx context.Context, c *Comm, tag int, buf []T) (Status, error) {
 	t, err := begin(ctx, c, receivesAny, anyPeer, tag, buf)
@@ -153,11 +154,12 @@ func begin[T any](ctx context.Context, c *Comm, w way, peer, tag int, buf []T) (
 	case receivesAny:
 		return c.comm.RecvAny(ctx, int32(tag), of, asBytes(buf))
 	}
-	return c.comm.Recv(ctx, rank, int32(tag), of, asBytes(buf))
+	return c.comm.RecvAlone(ctx, rank, int32(tag), of, asBytes(buf))
 }
 
 // Wait blocks until the transfer has ended; a receive tells how many elements
-// came. Waiting again returns the same. If ctx is cancelled first the communicator breaks on all ranks.
+// came. Waiting again returns the same. If ctx is cancelled first a receive without a message ends alone; else the
+// communicator breaks on all ranks.
 func (t *Transfer) Wait(ctx context.Context) (int, error) {
 	if t == nil || t.t == nil {
 		return 0, errNoTransfer
