@@ -44,9 +44,9 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 	for _, t := range e.tallies {
 		a.Calls = append(a.Calls, t.Calls)
 	}
-	for peer := range e.peers {
-		if p := &e.peers[peer]; p.sent|p.read != 0 {
-			k := level(levels.Rank(peer))
+	for peer, p := range e.peers.met() {
+		if p.sent|p.read != 0 {
+			k := level(peer)
 			a.Sent[k] += p.sent
 			a.Read[k] += p.read
 		}
@@ -75,7 +75,7 @@ func (t *traffic) flows() (all []Flow) {
 	if !ok {
 		return nil
 	}
-	for peer := range t.peers {
+	for peer := range t.peers.size {
 		if f, known := link.Flow(levels.Rank(peer)); known {
 			all = append(all, Flow{peer, f})
 		}

@@ -99,7 +99,7 @@ func (t *traffic) countLeads(p *submodules.Program, ranks []levels.Rank, limits 
 	}
 	var all []flow.Lead
 	for i, peer := range p.Peers {
-		if t.peers[ranks[peer.Rank]].far {
+		if t.peers.at(ranks[peer.Rank]).far {
 			if all == nil {
 				all = make([]flow.Lead, len(p.Peers))
 			}
@@ -131,7 +131,7 @@ func (r *Run) allocate(backup, slots int64) error {
 	}
 	r.backup, r.slots = backup, slots
 	if _, ok := e.link.(Sharer); ok {
-		e.slots.allocate(slots, e.peers, e.memory)
+		e.slots.allocate(slots, e.peers.countNear(), e.memory)
 	}
 	if r.b.Borrows {
 		defer r.giveShared()
@@ -240,18 +240,12 @@ func (d *bound) measureBuffers() (send, recv int64) {
 }
 
 // allocate asks for the memory of the ring, once, when a run with slots is bound. Without it there
-// is no ring. The lock is held.
-func (g *slotRing) allocate(slots int64, peers []peerState, m wire.Memory) {
+// is no ring. near is how many ranks share the node's memory, this one included. The lock is held.
+func (g *slotRing) allocate(slots int64, near int, m wire.Memory) {
 	if g.asked || slots < slotsLeast {
 		return
 	}
 	g.asked = true
-	near := 0
-	for i := range peers {
-		if !peers[i].far {
-			near++
-		}
-	}
 	size := min(ringUsual, ringsMost/near) / slotsAlign * slotsAlign
 	if size < ringLeast {
 		return

@@ -105,7 +105,7 @@ type departure struct {
 	broken bool
 	// onward: it goes on with the remaining ranks, on another communicator.
 	onward bool
-	since  time.Time // when this rank heard of it; only with fromAll
+	since  int64 // when this rank heard of it, see Config.stallTime; only with fromAll
 }
 
 // byeHalf says which half of a goodbye has come. Between processes the goodbye on a broken

@@ -72,7 +72,7 @@ func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent 
 // counts from now on.
 func (c *Comm) defineMembers(ranks []levels.Rank) {
 	c.ranks = slices.Clone(ranks)
-	c.local = make([]int32, len(c.e.peers))
+	c.local = make([]int32, c.e.peers.size)
 	for i := range c.local {
 		c.local[i] = -1
 	}
@@ -100,7 +100,7 @@ func (c *Comm) defineMembers(ranks []levels.Rank) {
 	}
 	if c.id != 0 {
 		for _, d := range c.e.ensureComm(0).departures {
-			c.noteDeparture(departureFromAll(d.rank))
+			c.noteDeparture(c.departureFromAll(d.rank))
 		}
 	}
 	for _, r := range c.e.dead {
@@ -152,6 +152,9 @@ func (c *Comm) leave(tell bool) error {
 	if !e.stopped {
 		c.dropEarly()
 	}
+	if c.id == 0 && e.world.control == nil {
+		c.departures = nil // see noteDeparture
+	}
 	c.forgetIfLeft()
 	e.handOver() // for messages without room in a link
 	e.mu.Unlock()
@@ -201,12 +204,14 @@ func (c *Comm) endBeforeLeaving() (err error) {
 // tells all of them too, behind the failure.
 func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
 	e := c.e
+	m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq, Broken: broken}
+	if all, ok := e.link.(wire.Broadcaster); ok && c.id == 0 && all.PostAll(&m) {
+		return nil, false
+	}
 	for _, r := range c.ranks {
 		switch {
 		case r == e.rank:
 		case e.isOpen(r):
-			m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq}
-			m.Broken = broken
 			e.transmit(r, &m, nil)
 			told = append(told, r)
 		default:

@@ -40,8 +40,7 @@ func (s *sink) Fail(peer levels.Rank, err error) {
 // deliverMessage takes one message from the link.
 func (e *Endpoint) deliverMessage(from levels.Rank, m *wire.Message, payload []byte) {
 	e.recordMessage(flight.Received, from, m)
-	p := &e.peers[from]
-	if !p.Refund(int64(m.Refund)) {
+	if m.Refund != 0 && !e.peers.at(from).Refund(int64(m.Refund)) {
 		e.comms.blameEverywhere(nil, from, fmt.Errorf("%w: %v message gives back %d bytes that were not sent", ErrProtocol, m.Kind, m.Refund))
 	}
 	if m.Refund > 0 {
@@ -54,6 +53,7 @@ func (e *Endpoint) deliverMessage(from levels.Rank, m *wire.Message, payload []b
 		return
 	case wire.Tagged, wire.Offer:
 		// Nothing else tells a message from an earlier one.
+		p := e.peers.at(from)
 		if m.SendTicket != p.inTicket+1 {
 			e.ensureComm(m.Comm).blameRank(from, fmt.Errorf("%w: %v message %d came after %d", ErrProtocol, m.Kind, m.SendTicket, p.inTicket))
 			return
@@ -85,7 +85,7 @@ func (e *Endpoint) findPlace(from levels.Rank, m *wire.Message) []byte {
 		return nil
 	}
 	if m.Kind == wire.Data {
-		e.peers[from].landing = landing{r, id}
+		e.peers.at(from).landing = landing{r, id}
 	}
 	return r.span(r.steps[id].Dst)[m.Offset:]
 }

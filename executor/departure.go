@@ -32,15 +32,15 @@ func (t commTable) hearBye(c *Comm, d departure) {
 	}
 	for _, other := range t {
 		if other != c {
-			other.noteDeparture(departureFromAll(d.rank))
+			other.noteDeparture(other.departureFromAll(d.rank))
 		}
 	}
 }
 
 // departureFromAll is that of a rank that has closed the communicator of all ranks, for any other
 // communicator: it goes on after none of them.
-func departureFromAll(rank levels.Rank) departure {
-	return departure{rank: rank, fromAll: true, since: time.Now()}
+func (c *Comm) departureFromAll(rank levels.Rank) departure {
+	return departure{rank: rank, fromAll: true, since: c.e.world.config.stallTime(time.Now())}
 }
 
 // noteDeparture notes that a rank has left, if it is a member. The members are known once this rank
@@ -57,16 +57,22 @@ func (c *Comm) noteDeparture(d departure) {
 		c.heldDepartures = append(c.heldDepartures, d)
 		return
 	}
-	c.departures = append(c.departures, d)
+	if c.id != 0 || !c.hasLeft || c.e.world.control != nil { // else nobody asks for it any more
+		c.departures = append(c.departures, d)
+	}
 	if c.broken == nil { // else the break ends its runs and transfers
 		for _, r := range c.e.runs {
-			c.failIfLeft(r)
+			c.failIfLeft(r, d)
 		}
-		c.endTransfersWith(d.rank, c.failure(d.rank, errHasClosed))
+		if c.hasOpen() {
+			c.endTransfersWith(d.rank, c.failure(d.rank, errHasClosed))
+		}
 	}
 	c.markAway(d.rank)
-	if err := c.whyForsaken(); err != nil && c.broken == nil {
-		c.endAnyRecvs(err)
+	if c.anyRecvs.n > 0 && c.broken == nil {
+		if err := c.whyForsaken(); err != nil {
+			c.endAnyRecvs(err)
+		}
 	}
 	if c.successor != nil {
 		c.successor.blameStranded(d)
@@ -111,9 +117,9 @@ func (m *membership) outsiders() []levels.Rank {
 	return all
 }
 
-// failIfLeft fails a run that a departed rank will never start.
-func (c *Comm) failIfLeft(r *Run) {
-	for _, d := range c.departures {
+// failIfLeft fails a run that one of some departed ranks will never start.
+func (c *Comm) failIfLeft(r *Run, gone ...departure) {
+	for _, d := range gone {
 		if r.comm == c && !d.fromAll && int32(r.seq-d.seq) >= 0 {
 			err := closedError("has closed, it won't come to %s #%d", r.b.Request, r.seq)
 			c.e.failing = append(c.e.failing, failure{comm: c, peer: d.rank, err: err, seq: d.seq, later: true})

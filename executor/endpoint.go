@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/executor/wire"
@@ -153,14 +152,7 @@ func newEndpoint(w *World, p Port) *Endpoint {
 	e.undriven.L = &e.mu
 	e.flight = flight.New(int(p.Rank), size, w.config.RecorderEvents)
 	e.callsUntimed = drawUntimed()
-	e.peers = wire.Apart[peerState](size)
-	for i := range e.peers {
-		budget := w.limits.NearBudget
-		if p.Reach != nil && p.Reach[i] == wire.Far {
-			e.peers[i].far, budget = true, w.limits.FarBudget
-		}
-		e.peers[i].Pair = flow.NewPair(budget)
-	}
+	e.peers = newPeerTable(size, p.Reach, w.limits)
 	return e
 }
 

@@ -46,9 +46,9 @@ func Advance(w *World, by uint32) {
 		e.mu.Lock()
 		e.ensureComm(0).seq += by
 		e.tickets += by
-		for i := range e.peers {
-			e.peers[i].outTicket += by
-			e.peers[i].inTicket += by
+		for r := range levels.Rank(e.peers.size) {
+			e.peers.at(r).outTicket += by
+			e.peers.at(r).inTicket += by
 		}
 		e.mu.Unlock()
 	}
@@ -133,7 +133,7 @@ func (c *Comm) Goodbyes() int {
 func (e *Endpoint) Budget(to levels.Rank) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.peers[to].Budget()
+	return e.peers.at(to).Budget()
 }
 
 // strayLooks calls look before each look into rings that a straight call doesn't need.

@@ -239,7 +239,7 @@ func TestHostilePeerRepeats(t *testing.T) {
 func TestLargeWithoutCredit(t *testing.T) {
 	w := newMute(t)
 	defer w.Close()
-	w.Endpoint(0).peers[1].far = true
+	w.Endpoint(0).peers.at(1).far = true
 	run := startAlone(t, w, "shape=ar,fs=16KiB,w=8,i=nbc/recdoubling")
 	sent := 0
 	for id, f := range run.flags {

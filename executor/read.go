@@ -58,7 +58,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		return r.span(s)[off : off+n], nil
 	}
 	e, from := r.comm.e, r.peerOf(&r.steps[s.Ref])
-	e.peers[from].read += n
+	e.peers.at(from).read += n
 	if r.exposed[s.Ref].remote == 0 {
 		if !e.memory.Holds(from, r.addr[s.Ref], s.Off+s.Len) {
 			return nil, r.comm.failure(from, fmt.Errorf("%w: exposed less than is read", ErrProtocol))

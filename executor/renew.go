@@ -112,7 +112,7 @@ func (e *Endpoint) RenewLink(peer levels.Rank, number uint32, cause error) {
 // The lock is held.
 func (e *Endpoint) beginAnew(peer levels.Rank, number uint32) {
 	e.link.(wire.Renewer).Renew(peer, number, e.sink())
-	p := &e.peers[peer]
+	p := e.peers.at(peer)
 	p.Pair.Renew(e.comms.sumCharged(peer, &e.store))
 	p.outTicket, p.inTicket, p.landing = 0, 0, landing{}
 	if log := e.world.config.Log; log != nil {

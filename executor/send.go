@@ -28,7 +28,7 @@ func (p *running) isEager(s *submodules.Step, eagerMax int64) bool {
 // sendStep sends the message of a step, or lets it wait for credit or budget.
 func (r *Run) sendStep(id dag.ID, s *submodules.Step) {
 	e, to := r.comm.e, r.peerOf(s)
-	switch e.peers[to].Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s, e.world.limits.EagerMax)) {
+	switch e.peers.at(to).Choose(s.Len(), r.flags[id]&credited != 0, r.isEager(s, e.world.limits.EagerMax)) {
 	case flow.Direct:
 		r.sendDirect(id, s, to)
 	case flow.Eager:
@@ -81,7 +81,7 @@ func (r *Run) resumeSends(to levels.Rank) {
 		s := &r.steps[id]
 		switch {
 		case r.flags[id]&credited != 0:
-		case r.peerOf(s) == to && r.comm.e.peers[to].Charge(s.Len()):
+		case r.peerOf(s) == to && r.comm.e.peers.at(to).Charge(s.Len()):
 			r.sendEager(id, s, to)
 		default:
 			rest = append(rest, id)
@@ -139,7 +139,7 @@ func (p *running) canHear(id dag.ID, k wire.Kind) bool {
 // without a step means a broken peer.
 func (r *Run) findStep(from levels.Rank, m *wire.Message) (dag.ID, error) {
 	if m.Kind == wire.Data {
-		if l := &r.comm.e.peers[from].landing; l.isOf(r, m) {
+		if l := &r.comm.e.peers.at(from).landing; l.isOf(r, m) {
 			return l.step, nil
 		}
 	}
@@ -186,7 +186,7 @@ func (r *Run) deliverToStep(from levels.Rank, m *wire.Message, payload []byte, b
 		r.blockOf[id] = block
 		r.flags[id] |= arrived
 	case wire.Data:
-		r.comm.e.peers[from].landing = landing{}
+		r.comm.e.peers.at(from).landing = landing{}
 		r.endStep(id)
 	case wire.Want:
 		if r.flags[id]&reached != 0 {

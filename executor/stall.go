@@ -93,7 +93,7 @@ func (c *Comm) breakIfDeserted(r *Run, now time.Time) {
 	}
 	for _, d := range c.departures {
 		if d.fromAll && !slices.ContainsFunc(c.departures, func(o departure) bool { return o.rank == d.rank && !o.fromAll }) {
-			if now.Sub(d.since) < lateGoodbye {
+			if time.Duration(c.e.world.config.stallTime(now)-d.since) < lateGoodbye {
 				continue
 			}
 			c.blameRank(d.rank, closedError("has closed without ever making the communicator"))

@@ -168,7 +168,7 @@ func (r *Run) beginCall(ctx context.Context, waits bool) bool {
 	}
 	e.runs.add(r)
 	c.runs = append(c.runs, r)
-	c.failIfLeft(r)
+	c.failIfLeft(r, c.departures...)
 	r.beginPass()
 	if done > 0 {
 		r.takeOverStraight(done)

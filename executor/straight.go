@@ -180,7 +180,7 @@ func (r *Run) runStraight(ctx context.Context) int {
 // sendStraight posts the message of a step and reports whether it could.
 func (r *Run) sendStraight(one *straightStep, step *submodules.Step) bool {
 	e, count := r.comm.e, &r.comm.counters
-	if one.link.Dead != nil || !e.peers[one.peer].Charge(one.len) {
+	if one.link.Dead != nil || !e.peers.at(one.peer).Charge(one.len) {
 		return false
 	}
 	one.m.Seq = r.seq
@@ -195,7 +195,7 @@ func (r *Run) recvStraight(one *straightStep, step *submodules.Step) bool {
 	e, in := r.comm.e, &one.link.In
 	one.m.Seq = r.seq
 	payload, refund, ok := in.Expected(&one.m)
-	if !ok || one.link.Dead != nil || !e.peers[one.peer].Refund(refund) {
+	if !ok || one.link.Dead != nil || !e.peers.at(one.peer).Refund(refund) {
 		return false // of a wrong refund the engine will hear again
 	}
 	e.recordMessage(flight.Received, one.peer, &one.m)

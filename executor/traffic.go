@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"iter"
 	"slices"
 
 	"github.com/tierflow/tierflow/dag"
@@ -13,7 +14,7 @@ import (
 // traffic is a rank's messages to and from the ranks of the world. The engine's lock guards it.
 type traffic struct {
 	link   wire.Link
-	peers  []peerState  // by rank of the world
+	peers  peerTable
 	store  blocks       // payloads waiting for their recvs
 	puts   puts         // sends with bytes on their way out
 	flight *flight.Ring // the last events, messages and others
@@ -34,6 +35,71 @@ type peerState struct {
 	landing   landing // the large message coming from it
 }
 
+// peersInPage is how many ranks in a row a rank meets together: pages are made apart, so that goroutine ranks
+// don't share cache lines.
+const peersInPage = 32
+
+// peerTable is an engine's state about all ranks. Only pages of ranks it has had to do with exist: of thousands of
+// goroutine ranks each talks to a few.
+type peerTable struct {
+	pages []*[peersInPage]peerState // by rank of the world / peersInPage; nil: not met
+	size  int                       // ranks of the world
+	reach []wire.Reach              // of the ranks; nil: all are near
+	flow.Limits
+}
+
+func newPeerTable(size int, reach []wire.Reach, limits flow.Limits) peerTable {
+	return peerTable{make([]*[peersInPage]peerState, (size+peersInPage-1)/peersInPage), size, reach, limits}
+}
+
+// at returns the state about a rank, good for the engine's lifetime.
+func (t *peerTable) at(peer levels.Rank) *peerState {
+	if p := t.pages[uint(peer)/peersInPage]; p != nil {
+		return &p[uint(peer)%peersInPage]
+	}
+	return t.meet(peer)
+}
+
+// meet makes the page of a rank.
+func (t *peerTable) meet(peer levels.Rank) *peerState {
+	page := (*[peersInPage]peerState)(wire.Apart[peerState](peersInPage))
+	for i := range page {
+		budget := t.NearBudget
+		if r := int(peer)/peersInPage*peersInPage + i; r < len(t.reach) && t.reach[r] == wire.Far {
+			page[i].far, budget = true, t.FarBudget
+		}
+		page[i].Pair = flow.NewPair(budget)
+	}
+	t.pages[peer/peersInPage] = page
+	return t.at(peer)
+}
+
+// countNear returns how many ranks are on this rank's node, itself included.
+func (t *peerTable) countNear() (n int) {
+	for _, r := range t.reach {
+		if r != wire.Far {
+			n++
+		}
+	}
+	if t.reach == nil {
+		return t.size
+	}
+	return n
+}
+
+// met returns the states about ranks that exist.
+func (t *peerTable) met() iter.Seq2[levels.Rank, *peerState] {
+	return func(yield func(levels.Rank, *peerState) bool) {
+		for at, page := range t.pages {
+			for i := range page {
+				if r := at*peersInPage + i; page != nil && r < t.size && !yield(levels.Rank(r), &page[i]) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // landing is the destination step of a rank's large message: looked up with its first part, and
 // good until the message is delivered. The zero value is none.
 type landing struct {
@@ -52,14 +118,14 @@ func (l *landing) isOf(r *Run, m *wire.Message) bool {
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (t *traffic) transmit(to levels.Rank, m *wire.Message, payload []byte) {
-	t.peers[to].sent += int64(len(payload))
+	t.peers.at(to).sent += int64(len(payload))
 	t.link.Post(to, t.prepare(to, m), payload)
 }
 
 // transmitFrom sends m with the bytes of src, against credit or as a lead. It reports whether they
 // have left; if not, their owner is told later, see [puts.end].
 func (t *traffic) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putOwner) (done bool) {
-	t.peers[to].sent += int64(len(src))
+	t.peers.at(to).sent += int64(len(src))
 	token := t.puts.add(by)
 	if done = t.link.Put(to, t.prepare(to, m), src, token); done {
 		t.puts.take(token)
@@ -70,7 +136,7 @@ func (t *traffic) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by p
 // prepare copies m to a place safe for links, and adds the refund owed to the peer.
 func (t *traffic) prepare(to levels.Rank, m *wire.Message) *wire.Message {
 	t.outgoing = *m
-	t.outgoing.Refund = t.peers[to].Settle()
+	t.outgoing.Refund = t.peers.at(to).Settle()
 	t.recordMessage(flight.Sent, to, &t.outgoing)
 	return &t.outgoing
 }
@@ -83,7 +149,7 @@ func (t *traffic) recordMessage(k flight.Kind, peer levels.Rank, m *wire.Message
 // consume notes that a message without credit is no longer kept, and returns its budget to the
 // sender when due.
 func (t *traffic) consume(from levels.Rank, payload int) {
-	if t.peers[from].Consume(int64(payload)) {
+	if t.peers.at(from).Consume(int64(payload)) {
 		t.transmit(from, &wire.Message{Kind: wire.Return}, nil)
 	}
 }
@@ -97,9 +163,9 @@ func (t *traffic) consumeUnwanted(from levels.Rank, k wire.Kind, payload int) {
 
 // forgetLandings lets go of a failed run: nothing lands in it any more.
 func (t *traffic) forgetLandings(r *Run) {
-	for i := range t.peers {
-		if l := &t.peers[i].landing; l.run == r {
-			*l = landing{}
+	for _, p := range t.peers.met() {
+		if p.landing.run == r {
+			p.landing = landing{}
 		}
 	}
 }

@@ -32,10 +32,10 @@ func (c *Comm) Send(ctx context.Context, to levels.Rank, tag int32, of tasks.Dat
 		return nil, fmt.Errorf("send to rank %d: %w", to, err)
 	}
 	n, small := int64(len(buf)), e.world.limits.EagerMax
-	if e.peers[t.peer].far {
+	if e.peers.at(t.peer).far {
 		small = e.world.limits.FarMax()
 	}
-	p := &e.peers[t.peer]
+	p := e.peers.at(t.peer)
 	p.outTicket++
 	t.ticket = p.outTicket
 	if n <= small && p.Charge(n) {

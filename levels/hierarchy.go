@@ -59,6 +59,7 @@ func (t *Topology) Flat(root Rank) *Hierarchy { return t.hierarchy(root, t.Depth
 // asks for the same several times, and then again for the next plan.
 type made struct {
 	full, flat, trailing atomic.Pointer[Hierarchy]
+	text                 atomic.Pointer[string] // see Topology.String
 }
 
 func (m *made) place(base int, trailing bool) *atomic.Pointer[Hierarchy] {

@@ -12,6 +12,15 @@ import (
 // String is the spec that [Parse] reads back to an equal topology if there is one, else levels and domains
 // as a tree: "s/node i/network tree: a{0-2,5} b{3-4}". Different topologies have different strings.
 func (t *Topology) String() string {
+	if text := t.made.text.Load(); text != nil {
+		return *text
+	}
+	text := t.spec()
+	t.made.text.Store(&text)
+	return text
+}
+
+func (t *Topology) spec() string {
 	if slices.Equal(t.levels, Standard(t.Depth())) {
 		for _, shape := range t.shapes() {
 			for _, spec := range []string{shape, shape + "/rr"} {

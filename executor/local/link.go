@@ -19,6 +19,15 @@ type hub struct {
 	pairs   *pairs   // nil: there are only the inboxes
 	shaper  Shaper   // nil: messages arrive at once
 	clock   *clock   // nil unless shaped
+
+	// Messages to all, kept once for all of them: with thousands of ranks goodbyes in inboxes would take gigabytes.
+	saying sync.Mutex
+	said   atomic.Pointer[[]saidToAll] // only ever appended to
+}
+
+type saidToAll struct {
+	from    levels.Rank
+	message wire.Message
 }
 
 // carry takes a message to a rank's inbox, at once or when it is due.
@@ -81,12 +90,14 @@ type link struct {
 	hub   *hub
 	rank  levels.Rank
 	polls int // see Looks
+	heard int // messages to all that were handed over
 }
 
 var (
-	_ wire.Link       = (*link)(nil)
-	_ wire.Sleeper    = (*link)(nil)
-	_ executor.Sharer = (*link)(nil)
+	_ wire.Link        = (*link)(nil)
+	_ wire.Broadcaster = (*link)(nil)
+	_ wire.Sleeper     = (*link)(nil)
+	_ executor.Sharer  = (*link)(nil)
 )
 
 // Post sends a message by a ring or to the inbox of a rank.
@@ -96,6 +107,29 @@ func (l *link) Post(to levels.Rank, m *wire.Message, payload []byte) {
 		return
 	}
 	l.hub.carry(l.rank, to, m, payload)
+}
+
+// PostAll sends a message to all ranks, if all messages go to inboxes at once.
+func (l *link) PostAll(m *wire.Message) bool {
+	h := l.hub
+	if h.clock != nil || h.pairs != nil {
+		return false
+	}
+	h.saying.Lock()
+	var all []saidToAll
+	if said := h.said.Load(); said != nil {
+		all = *said
+	}
+	all = append(all, saidToAll{l.rank, *m})
+	h.said.Store(&all)
+	h.saying.Unlock()
+	for to, b := range h.inboxes {
+		if levels.Rank(to) != l.rank {
+			b.some.Store(true)
+			b.Ring()
+		}
+	}
+	return true
 }
 
 // Put copies straight to the receiver's buffer, at the address in the credit.
@@ -127,9 +161,10 @@ func (l *link) pollRings(s wire.Sink) bool {
 }
 
 func (l *link) pollBox(s wire.Sink) bool {
+	l.some.Store(false)       // before anything is taken: what comes meanwhile sets it again
+	said := l.hub.said.Load() // before the box is taken, so that nothing older comes later
 	l.mu.Lock()
 	l.box, l.taken = l.taken, l.box
-	l.some.Store(false)
 	l.mu.Unlock()
 	l.taken.Empty(func(from levels.Rank, m *wire.Message, payload []byte) {
 		if e := l.hub.pairs.end(l.rank, from); e != nil {
@@ -138,6 +173,13 @@ func (l *link) pollBox(s wire.Sink) bool {
 		}
 		s.Deliver(from, m, payload)
 	})
+	if said != nil {
+		for ; l.heard < len(*said); l.heard++ {
+			if one := &(*said)[l.heard]; one.from != l.rank {
+				s.Deliver(one.from, &one.message, nil)
+			}
+		}
+	}
 	return true
 }
 

@@ -34,6 +34,13 @@ type Dialler interface {
 	IsOpen(to levels.Rank) bool
 }
 
+// Broadcaster is a Link that can tell all ranks of the world the same at once.
+type Broadcaster interface {
+	// PostAll sends m, which has no payload, to all other ranks, behind all earlier messages to them. It reports whether
+	// it could; if not, [Link.Post] can.
+	PostAll(m *Message) bool
+}
+
 // Renewer is a Link that can renew its links to some ranks after they broke.
 type Renewer interface {
 	// Number returns the number of the link to a rank, at first 0; ok is false if it can't be renewed.
