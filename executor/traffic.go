@@ -54,14 +54,14 @@ func newPeerTable(size int, reach []wire.Reach, limits flow.Limits) peerTable {
 
 // at returns the state about a rank, good for the engine's lifetime.
 func (t *peerTable) at(peer levels.Rank) *peerState {
-	if p := t.pages[uint(peer)/peersInPage]; p != nil {
-		return &p[uint(peer)%peersInPage]
+	if t.pages[peer/peersInPage] == nil {
+		t.meet(peer)
 	}
-	return t.meet(peer)
+	return &t.pages[peer/peersInPage][peer%peersInPage]
 }
 
 // meet makes the page of a rank.
-func (t *peerTable) meet(peer levels.Rank) *peerState {
+func (t *peerTable) meet(peer levels.Rank) {
 	page := (*[peersInPage]peerState)(wire.Apart[peerState](peersInPage))
 	for i := range page {
 		budget := t.NearBudget
@@ -71,7 +71,6 @@ func (t *peerTable) meet(peer levels.Rank) *peerState {
 		page[i].Pair = flow.NewPair(budget)
 	}
 	t.pages[peer/peersInPage] = page
-	return t.at(peer)
 }
 
 // countNear returns how many ranks are on this rank's node, itself included.
@@ -118,25 +117,25 @@ func (l *landing) isOf(r *Run, m *wire.Message) bool {
 
 // transmit sends m with its payload, which has been copied when it returns.
 func (t *traffic) transmit(to levels.Rank, m *wire.Message, payload []byte) {
-	t.peers.at(to).sent += int64(len(payload))
-	t.link.Post(to, t.prepare(to, m), payload)
+	t.link.Post(to, t.prepare(to, m, len(payload)), payload)
 }
 
 // transmitFrom sends m with the bytes of src, against credit or as a lead. It reports whether they
 // have left; if not, their owner is told later, see [puts.end].
 func (t *traffic) transmitFrom(to levels.Rank, m *wire.Message, src []byte, by putOwner) (done bool) {
-	t.peers.at(to).sent += int64(len(src))
 	token := t.puts.add(by)
-	if done = t.link.Put(to, t.prepare(to, m), src, token); done {
+	if done = t.link.Put(to, t.prepare(to, m, len(src)), src, token); done {
 		t.puts.take(token)
 	}
 	return done
 }
 
-// prepare copies m to a place safe for links, and adds the refund owed to the peer.
-func (t *traffic) prepare(to levels.Rank, m *wire.Message) *wire.Message {
+// prepare counts a message with n bytes, copies it to a place safe for links, and adds the refund owed to the peer.
+func (t *traffic) prepare(to levels.Rank, m *wire.Message, n int) *wire.Message {
+	p := t.peers.at(to)
+	p.sent += int64(n)
 	t.outgoing = *m
-	t.outgoing.Refund = t.peers.at(to).Settle()
+	t.outgoing.Refund = p.Settle()
 	t.recordMessage(flight.Sent, to, &t.outgoing)
 	return &t.outgoing
 }

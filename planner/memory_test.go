@@ -1,9 +1,13 @@
 package planner_test
 
 import (
+	"context"
+	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -75,5 +79,21 @@ func TestExscanMemoryWithinWindow(t *testing.T) {
 				r.Count /= 4
 			}
 		}
+	}
+}
+
+// A goroutine rank needs a few bytes for each other one, though all say goodbye to all: 48 here, hundreds if messages
+// or states are kept for each pair.
+func TestMemoryOfManyRanks(t *testing.T) {
+	const n = 1500
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	noErrors(t, []error{planner.Run(t.Context(), fmt.Sprintf("1x%d", n), nil, func(ctx context.Context, c *planner.Comm) error {
+		return planner.Barrier(ctx, c)
+	})})
+	runtime.ReadMemStats(&after)
+	const rank = 64 << 10 // of its own
+	if pair := (int64(after.TotalAlloc-before.TotalAlloc) - n*rank) / (n * n); pair > 100 {
+		t.Errorf("%d bytes for each pair of ranks", pair)
 	}
 }
