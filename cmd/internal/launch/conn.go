@@ -21,6 +21,7 @@ type conn struct {
 	host    string
 	ranks   []int
 	sources map[int]*source // by rank
+	starts  map[int]int     // processes of a rank so far; in the job's loop
 
 	// Owned by the job's loop.
 	ready bool
@@ -78,7 +79,7 @@ func shellQuote(word string) string {
 func dial(o *Options, host string, ranks []int, files logs, out *printer, events chan<- event, wg *sync.WaitGroup) (*conn, error) {
 	line := agentCommand(o, host)
 	c := &conn{
-		host: host, ranks: ranks, traces: o.TraceDir, sources: map[int]*source{}, pids: map[int]int{},
+		host: host, ranks: ranks, traces: o.TraceDir, sources: map[int]*source{}, pids: map[int]int{}, starts: map[int]int{},
 		cmd: exec.Command(line[0], line[1:]...), queue: make(chan frame, queuedFrames),
 	}
 	for _, rank := range ranks {
@@ -116,6 +117,7 @@ func dial(o *Options, host string, ranks []int, files logs, out *printer, events
 
 // read prints output and hands every other frame to the job's loop, until the agent's stdout ends.
 func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
+	begun := map[int]bool{} // ranks
 	for {
 		f, err := readFrame(in)
 		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -129,6 +131,10 @@ func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
 				return err
 			}
 			continue
+		}
+		if f.Started != nil && c.sources[f.Started.Rank] != nil {
+			c.sources[f.Started.Rank].begin(!begun[f.Started.Rank])
+			begun[f.Started.Rank] = true
 		}
 		if f.Output == nil {
 			events <- event{conn: c, frame: f}

@@ -185,6 +185,7 @@ func (j *job) handle(e event) {
 		j.fail(f.Refused.Status, fmt.Errorf("host %s: %s", e.conn.host, f.Refused.Reason))
 	case f.Started != nil:
 		e.conn.pids[f.Started.Rank] = f.Started.PID
+		e.conn.starts[f.Started.Rank]++
 	case f.Fed != nil:
 		j.input.note(f.Fed)
 	case f.Said != nil:
@@ -278,6 +279,7 @@ type lobby struct {
 	restarts int                   // so far
 	lives    map[int]int           // of the newest process of a rank: the restarts with its own; none: it is one of the first
 	delays   map[int]time.Duration // before the next restart of one never let in
+	fallen   map[int]*ending       // of members, as long as no process in their place was let in
 	due      []restart
 	wake     <-chan time.Time // when the next of due is
 	runs     bool             // a process has joined: those started from now on come late
@@ -299,7 +301,7 @@ const (
 
 // openLobby lets all first processes be in the job.
 func (j *job) openLobby() {
-	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}, lives: map[int]int{}}
+	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}, lives: map[int]int{}, fallen: map[int]*ending{}}
 	for _, c := range j.conns {
 		for _, rank := range c.ranks {
 			j.lobby.members[rank] = true
@@ -344,7 +346,9 @@ func (j *job) replace(c *conn, e *exited) {
 func (j *job) plan(c *conn, e *exited, member bool) {
 	l := &j.lobby
 	pause := time.Duration(0)
-	if !member {
+	if member {
+		l.fallen[e.Rank] = j.newEnding(c, e)
+	} else {
 		pause = min(max(firstPause, 2*l.delays[e.Rank]), mostPause)
 	}
 	l.delays[e.Rank] = pause
@@ -430,6 +434,7 @@ func (j *job) hearNote(c *conn, n *note) {
 				l.waiting = slices.Delete(l.waiting, i, i+1)
 				l.members[p.Slot] = true
 				l.delays[p.Slot] = 0
+				delete(l.fallen, p.Slot)
 				j.tell(p.Slot, launcher.LobbyNote{Invite: []launcher.Place{p}})
 			} else { // it has ended meanwhile
 				j.tell(n.Rank, launcher.LobbyNote{Ended: &p.Slot})

@@ -24,20 +24,39 @@ type ending struct {
 
 	after syscall.Signal // forwarded before it ended; 0: none
 	borne bool           // the job went on without it
+	nth   int            // processes of the rank before this one
+}
+
+func (j *job) newEnding(c *conn, e *exited) *ending {
+	sig := syscall.Signal(e.Signal)
+	ours := sig != 0 && j.failure != nil && (j.killed || nameOf(sig) != "" && sig != syscall.SIGKILL)
+	one := &ending{exited: e, conn: c, ours: ours, after: j.signalled}
+	if c != nil {
+		one.nth = c.starts[e.Rank] - 1
+	}
+	return one
+}
+
+// endingOf returns how a rank ended; nil: it runs. A process that failed in the job counts, rather than the one in its
+// place that was not let in.
+func (j *job) endingOf(rank int) *ending {
+	if e := j.lobby.fallen[rank]; e != nil {
+		return e
+	}
+	return j.endings[rank]
 }
 
 // noteEnding notes the end of a rank.
 func (j *job) noteEnding(c *conn, e *exited) {
-	sig := syscall.Signal(e.Signal)
-	ours := sig != 0 && j.failure != nil && (j.killed || nameOf(sig) != "" && sig != syscall.SIGKILL)
 	if j.endings[e.Rank] == nil { // an agent that lies would repeat it
-		borne := e.Status != 0 && j.failure == nil && j.bears(1)
-		j.endings[e.Rank] = &ending{exited: e, conn: c, ours: ours, after: j.signalled, borne: borne}
+		one := j.newEnding(c, e)
+		one.borne = e.Status != 0 && j.failure == nil && j.bears(1)
+		j.endings[e.Rank] = one
 	}
 	switch {
 	case e.Status != 0 && j.failure == nil && !j.bears(0):
 		j.failRank(e)
-	case j.sparing && j.endings[j.origin()] != nil:
+	case j.sparing && j.endingOf(j.origin()) != nil:
 		j.terminate()
 	}
 }
@@ -61,7 +80,7 @@ func (j *job) failRank(e *exited) {
 	}
 	j.first = j.endings[e.Rank]
 	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
-	if j.endings[j.origin()] != nil {
+	if j.endingOf(j.origin()) != nil {
 		j.terminate()
 		return
 	}
@@ -82,7 +101,7 @@ func (j *job) spareOrigin() {
 func (j *job) origin() int {
 	at := j.first.Rank
 	for range j.size { // ranks may blame each other
-		e := j.endings[at]
+		e := j.endingOf(at)
 		if e == nil || e.Blame == nil || e.Blame.Rank < 0 || int(e.Blame.Rank) >= j.size || e.Signal != 0 && !e.ours {
 			break // who was killed hasn't ended because of what it met before
 		}
@@ -115,12 +134,15 @@ func (j *job) findCrash() *ending {
 func (j *job) rankError() *RankError {
 	origin := j.origin()
 	err := &RankError{Rank: origin, Status: j.first.Status, First: j.first.Rank, how: "had not ended"}
+	e := j.endingOf(origin)
 	for _, c := range j.conns {
 		if source := c.sources[origin]; source != nil {
 			err.Host, err.Tail = c.host, source.tail
+			if e != nil {
+				err.Tail = source.lastLines(e.nth)
+			}
 		}
 	}
-	e := j.endings[origin]
 	if blame := j.first.Blame; blame != nil {
 		err.nobody = blame.Rank < 0
 		if e == nil || e.ours || e.Status == 0 || err.nobody {

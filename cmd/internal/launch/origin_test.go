@@ -2,6 +2,8 @@ package launch
 
 import (
 	"errors"
+	"io"
+	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
@@ -64,6 +66,48 @@ func TestWhoIsBlamed(t *testing.T) {
 		failed, is := errors.AsType[*RankError](err)
 		if is != (c.rank >= 0) || is && failed.Rank != c.rank || !strings.Contains(err.Error(), c.text) || c.nowhere != "" && strings.Contains(err.Error(), c.nowhere) {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// When a job fails because of a rank whose process was replaced, its end and last lines are reported, and not those of
+// the process in its place, unless that one was let in.
+func TestReplacedIsBlamed(t *testing.T) {
+	for _, letIn := range []bool{false, true} {
+		j := newJob(Options{MaxRestarts: 2}, strings.NewReader(""), io.Discard, io.Discard)
+		c := &conn{host: "a", ranks: []int{0, 1, 2}, queue: make(chan frame, queuedFrames), cmd: exec.Command("agent"), starts: map[int]int{}, sources: map[int]*source{}}
+		j.conns, j.size, j.released = []*conn{c}, 3, true
+		j.openLobby()
+		j.lobby.runs = true
+		start := func(rank int, says string) {
+			s := c.sources[rank]
+			if s == nil {
+				s = &source{}
+				c.sources[rank] = s
+			}
+			s.begin(c.starts[rank] == 0)
+			c.starts[rank]++
+			s.remember([]byte(says))
+		}
+		for rank := range 3 {
+			start(rank, "begins")
+		}
+		c.sources[2].remember([]byte("its last word"))
+		j.replace(c, &exited{Rank: 2, Status: statusSignal + int(syscall.SIGKILL), Signal: int(syscall.SIGKILL), Text: "killed"})
+		start(2, "wants in")
+		want := "rank 2 on a: ended by signal: killed (status 137); its last lines:\n  begins\n  its last word"
+		if letIn {
+			j.hearNote(c, &note{Rank: 2, Line: []byte(`{"wait":true}`)})
+			j.hearNote(c, &note{Rank: 0, Line: []byte(`{"invite":[{"slot":2}]}`)})
+			want = "rank 2 on a: exit status 4: was lost; its last lines:\n  wants in"
+		}
+		j.lobby.restarts = j.opts.MaxRestarts
+		for _, rank := range []int{0, 1} {
+			j.replace(c, &exited{Rank: rank, Status: 1, Blame: &launcher.Blame{Rank: 2, Why: "was lost"}})
+		}
+		j.replace(c, &exited{Rank: 2, Status: 4, Blame: &launcher.Blame{Rank: 2, Why: "was lost"}})
+		if _, err := j.result(); err == nil || err.Error() != want {
+			t.Errorf("let in %v: %v; want %s", letIn, err, want)
 		}
 	}
 }

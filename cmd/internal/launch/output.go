@@ -85,7 +85,23 @@ type source struct {
 	log     *os.File // gets all of it, without label; nil: none
 	raw     bool     // pass bytes as they come, without label
 	streams [streams]lines
-	tail    []string // its last lines, both streams
+	tail    []string   // its last lines, both streams
+	past    [][]string // those of a rank's earlier processes, the oldest first
+}
+
+// begin notes the start of a rank's process.
+func (s *source) begin(first bool) {
+	if !first {
+		s.past, s.tail = append(s.past, s.tail), nil
+	}
+}
+
+// lastLines returns those of the rank's process after so many others.
+func (s *source) lastLines(nth int) []string {
+	if nth < len(s.past) {
+		return s.past[nth]
+	}
+	return s.tail
 }
 
 // remember keeps the last lines. Those of a panic begin with its message.
