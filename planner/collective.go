@@ -233,6 +233,10 @@ func (c *Collective) result() []byte {
 // Start starts the collective and returns at once; an error shows in Wait. The
 // buffers must not be touched until then. Other collectives may be started and
 // run meanwhile.
+//
+// It goes on while the program computes if the rank has a second processor. With one (GOMAXPROCS=1, which is what tierflow
+// run leaves a rank with where a host has as many ranks as processors) it goes on when Go interrupts the program, some 10 ms
+// late, and in every call on the rank.
 func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")

@@ -106,8 +106,8 @@ func TestRun(t *testing.T) {
 	if status := run(t.Context(), []string{"run", "-n", "2", "--agent", agent, "--", "cat"}, strings.NewReader("hello\n"), &piped, &errors); status != 0 || piped.String() != "[0] hello\n" {
 		t.Errorf("echo hello | tierflow run -n 2 -- cat: status %d, output %q, errors %q", status, piped.String(), errors.String())
 	}
-	if s := tierflow.Run(t, "run", "-n", "3", "--hosts", "a:1", "--", "true"); s.Status != 125 {
-		t.Errorf("%+v, want status 125", s)
+	if s := tierflow.Run(t, "run", "-n", "3", "--hosts", "a:1", "--", "true"); s.Status != 2 {
+		t.Errorf("%+v, want status 2", s)
 	}
 	if s := tierflow.Run(t, "run", "-n", "1", "--agent", agent, "--", "/no/such/program"); s.Status != 127 {
 		t.Errorf("%+v, want status 127", s)

@@ -49,8 +49,9 @@ OMP_*, GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG and GOTRACEBACK, on top of what the
 gives them. -x adds a variable on all hosts, and shows it on no command line of theirs.
 
 Where a host has a processor for each of its ranks, ranks are bound to equal shares of
-them. Timers of a rank that has one processor may be 1 ms late, so that the threads of its
-runtime disturb it less. --bind none leaves all that as it is.
+them. A rank with one processor (GOMAXPROCS is 1) makes progress with started calls some 10 ms
+late while it computes. Its timers may be 1 ms late, so that the threads of its runtime
+disturb it less. --bind none leaves all that as it is.
 
 INT, TERM and HUP go to all ranks and end the job: no process is started any more. Ranks that are
 left after --grace, or at a second INT or TERM, are killed.

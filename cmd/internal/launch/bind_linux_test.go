@@ -104,14 +104,17 @@ func TestBindErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ flag, env, want string }{
-		{"cores", "", `bind "cores": allowed are share, core, numa or none`},
-		{"", "socket", `bind "socket": allowed are share, core, numa or none`},
-		{bindShare, "", fmt.Sprintf("--bind share: %d ranks on %d processors", len(host)+1, len(host))},
+	for _, c := range []struct {
+		flag, env, want string
+		status          int
+	}{
+		{"cores", "", `bind "cores": allowed are share, core, numa or none`, statusOptions},
+		{"", "socket", `bind "socket": allowed are share, core, numa or none`, statusOptions},
+		{bindShare, "", fmt.Sprintf("--bind share: %d ranks on %d processors", len(host)+1, len(host)), statusLauncher},
 	} {
 		t.Setenv(envBind, c.env)
 		r := run(t, Options{Ranks: len(host) + 1, Oversubscribe: true, Bind: c.flag, Program: allowedLine})
-		r.want(t, statusLauncher)
+		r.want(t, c.status)
 		if r.err == nil || !strings.Contains(r.err.Error(), c.want) || r.stdout.Len() > 0 {
 			t.Errorf("--bind %q, environment %q: %v, output %q; want %q", c.flag, c.env, r.err, r.stdout.String(), c.want)
 		}

@@ -32,7 +32,7 @@ func TestExport(t *testing.T) {
 		"=x":              `variable "=x": give NAME, or NAME=VALUE`,
 		"TIERFLOW_RANK=1": "variable TIERFLOW_RANK: the launcher sets it for each rank",
 	} {
-		run(t, Options{Ranks: 1, Env: env, Export: []string{export}, Program: []string{"true"}}).want(t, statusLauncher, want)
+		run(t, Options{Ranks: 1, Env: env, Export: []string{export}, Program: []string{"true"}}).want(t, statusOptions, want)
 	}
 }
 
@@ -93,5 +93,5 @@ func TestTimestamps(t *testing.T) {
 	if want := regexp.MustCompile(`^` + stamp + `one\n` + stamp + `two\n$`); err != nil || !want.Match(kept) {
 		t.Errorf("%q, %v, want %s", kept, err, want)
 	}
-	run(t, Options{Ranks: 1, Timestamps: true, NoPrefix: true, Program: []string{"true"}}).want(t, statusLauncher, "timestamps need whole lines")
+	run(t, Options{Ranks: 1, Timestamps: true, NoPrefix: true, Program: []string{"true"}}).want(t, statusOptions, "timestamps need whole lines")
 }

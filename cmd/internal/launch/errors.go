@@ -10,8 +10,9 @@ import (
 
 // Exit statuses of the launcher's own; the numbers are those of timeout(1), env(1) and shells.
 const (
+	statusOptions    = 2   // bad options
 	statusTimeout    = 124 // Options.Timeout ran out
-	statusLauncher   = 125 // bad options, an agent that has died or did not start
+	statusLauncher   = 125 // an agent that has died or did not start
 	statusNotRunning = 126 // the program exists and can't be run
 	statusNotFound   = 127 // no such program
 	statusSignal     = 128 // plus the signal's number

@@ -68,7 +68,7 @@ func TestOutcastsAreReplaced(t *testing.T) {
 		t.Run(test.how, func(t *testing.T) {
 			t.Parallel() // it mostly waits
 			out := &buffer{}
-			j, err := prepare(Options{
+			j, _, err := prepare(Options{
 				Ranks: 3, Oversubscribe: true, MaxRestarts: 1, Min: 2, Program: rankLine(t, "hangs", test.how),
 				Env: append(os.Environ(), planner.CallTimeoutVariable+"=2s"),
 			}, nil, out, out)

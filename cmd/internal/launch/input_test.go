@@ -42,8 +42,8 @@ func TestStdin(t *testing.T) {
 		}
 	}
 	runInput(t, Options{Ranks: 2, Stdin: "2", Program: []string{"cat"}}, strings.NewReader("")).
-		want(t, statusLauncher, `standard input for rank "2": allowed are all, none and ranks from 0 to 1`)
-	runInput(t, Options{Hostfile: "-", Stdin: "0", Program: []string{"cat"}}, strings.NewReader("a\n")).want(t, statusLauncher, "it holds the hosts")
+		want(t, statusOptions, `standard input for rank "2": allowed are all, none and ranks from 0 to 1`)
+	runInput(t, Options{Hostfile: "-", Stdin: "0", Program: []string{"cat"}}, strings.NewReader("a\n")).want(t, statusOptions, "it holds the hosts")
 }
 
 // More than all buffers hold arrives whole.

@@ -90,10 +90,11 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 	if err == nil && j.opts.Min > j.size {
 		err = fmt.Errorf("at least %d ranks of %d; allowed are 0 to %d", j.opts.Min, j.size, j.size)
 	}
-	if err == nil {
-		j.logs, err = openLogs(j.opts.LogDir, j.size)
-	}
 	if err != nil {
+		j.fail(statusOptions, err)
+		return
+	}
+	if j.logs, err = openLogs(j.opts.LogDir, j.size); err != nil {
 		j.fail(statusLauncher, err)
 		return
 	}

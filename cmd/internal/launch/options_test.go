@@ -11,7 +11,7 @@ import (
 
 func TestOptionsAllComplaintsAtOnce(t *testing.T) {
 	status, err := Run(t.Context(), Options{Ranks: -1, Hosts: "a", Hostfile: "f", Map: "star", Timeout: -1}, nil, nil, nil)
-	if status != statusLauncher || err == nil {
+	if status != statusOptions || err == nil {
 		t.Fatalf("status %d, error %v", status, err)
 	}
 	for _, part := range []string{"no program", "-1 ranks: give 1 to", "give one", `map "star": allowed are block and rr`, "not negative"} {

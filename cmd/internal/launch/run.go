@@ -16,7 +16,7 @@ import (
 // a line if nothing can be written to Options.DumpDir, so the caller prints the error last.
 //
 // The status is that of the RankError (128 + number for a signal); 124 for
-// Options.Timeout; 127 and 126 when the program is missing or can't be run on a host;
+// Options.Timeout; 2 for options that can't be; 127 and 126 when the program is missing or can't be run on a host;
 // 125 for everything else.
 //
 // While it runs, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 go to all
@@ -31,9 +31,9 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 		return statusLauncher, err
 	}
 	began := time.Now()
-	j, err := prepare(opts, stdin, stdout, stderr)
+	j, exitStatus, err := prepare(opts, stdin, stdout, stderr)
 	if err != nil {
-		return statusLauncher, err
+		return exitStatus, err
 	}
 	j.loop(ctx)
 	exitStatus, err = j.result()
@@ -45,27 +45,26 @@ func Run(ctx context.Context, opts Options, stdin io.Reader, stdout, stderr io.W
 	return exitStatus, err
 }
 
-// prepare makes the job, with an agent started for every node that has ranks.
-func prepare(opts Options, stdin io.Reader, stdout, stderr io.Writer) (*job, error) {
-	opts, err := opts.withDefaults()
-	if err != nil {
-		return nil, err
+// prepare makes the job, with an agent started for every node that has ranks. With an error it returns the status.
+func prepare(opts Options, stdin io.Reader, stdout, stderr io.Writer) (j *job, status int, err error) {
+	if opts, err = opts.withDefaults(); err != nil {
+		return nil, statusOptions, err
 	}
 	nodes, err := opts.hosts(stdin)
 	if err != nil {
-		return nil, err
+		return nil, statusLauncher, err
 	}
 	placed, err := place(nodes, opts.Ranks, opts.Map, opts.Oversubscribe)
 	if err != nil {
-		return nil, err
+		return nil, statusOptions, err
 	}
 	if opts.DumpDir != "" {
 		if err := door.DropEnding(opts.DumpDir); err != nil {
-			return nil, fmt.Errorf("the folder for dumps: %w", err)
+			return nil, statusLauncher, fmt.Errorf("the folder for dumps: %w", err)
 		}
 	}
-	j := newJob(opts, stdin, stdout, stderr)
+	j = newJob(opts, stdin, stdout, stderr)
 	j.signals = notifyForwarded()
 	j.dialAll(nodes, placed)
-	return j, nil
+	return j, 0, nil
 }

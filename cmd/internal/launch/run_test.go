@@ -145,7 +145,7 @@ func whenBegun(t *testing.T, out *buffer, ranks int, f func()) {
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	out, r, over := &buffer{}, &result{}, make(chan time.Time)
-	j, err := prepare(Options{Ranks: 4, Timeout: time.Hour, Program: begins}, nil, out, out)
+	j, _, err := prepare(Options{Ranks: 4, Timeout: time.Hour, Program: begins}, nil, out, out)
 	if err != nil {
 		t.Fatal(err)
 	}

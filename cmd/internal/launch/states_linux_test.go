@@ -113,7 +113,7 @@ func TestTimeoutSaysWhoWasWhere(t *testing.T) {
 	needsProcesses(t)
 	doors := makeDoors(t)
 	out, r := &buffer{}, &result{}
-	j, err := prepare(Options{Ranks: 4, Oversubscribe: true, Timeout: time.Hour, Program: rankLine(t, "spin")}, nil, out, out)
+	j, _, err := prepare(Options{Ranks: 4, Oversubscribe: true, Timeout: time.Hour, Program: rankLine(t, "spin")}, nil, out, out)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func TestTracesComeHome(t *testing.T) {
 		t.Errorf("left: %v, %v", left, err)
 	}
 	opts.TraceDir = ""
-	if r := run(t, opts); r.status != statusLauncher {
+	if r := run(t, opts); r.status != statusOptions {
 		t.Errorf("a number without a folder: %+v", r)
 	}
 }
