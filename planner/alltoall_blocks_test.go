@@ -39,6 +39,9 @@ func block(round, from, to int) []pair {
 func TestAlltoallBlocks(t *testing.T) {
 	onBothKinds(t, 3, 2, nil, func(ctx context.Context, c *planner.Comm) error {
 		for round := range 15 {
+			if err := gatherBlocks(ctx, c, round); err != nil {
+				return err
+			}
 			out, in := make([][]pair, c.Size()), make([][]pair, c.Size())
 			for other := range out {
 				out[other], in[other] = block(round, c.Rank(), other), block(round, other, c.Rank())
@@ -62,6 +65,29 @@ func TestAlltoallBlocks(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// gatherBlocks collects the blocks for one rank on all ranks, and on that one.
+func gatherBlocks(ctx context.Context, c *planner.Comm, round int) error {
+	root := round % c.Size()
+	all, err := planner.AllgatherBlocks(ctx, c, block(round, c.Rank(), root))
+	if err != nil {
+		return err
+	}
+	one, err := planner.GatherBlocks(ctx, c, block(round, c.Rank(), root), root)
+	if err != nil {
+		return err
+	}
+	for from := range all {
+		if want := block(round, from, root); !slices.Equal(all[from], want) || c.Rank() == root && !slices.Equal(one[from], want) {
+			return fmt.Errorf("round %d: rank %d got other blocks of rank %d", round, c.Rank(), from)
+		}
+		_ = append(all[from], pair{})
+	}
+	if c.Rank() != root && one != nil {
+		return fmt.Errorf("round %d: rank %d got blocks for rank %d", round, c.Rank(), root)
+	}
+	return nil
 }
 
 // flat is the same with Alltoallv.
@@ -92,6 +118,16 @@ func TestAlltoallBlocksArguments(t *testing.T) {
 		}
 		if _, err := planner.AlltoallBlocks(ctx, c, make([][]string, c.Size())); err == nil || !strings.Contains(err.Error(), "type string") {
 			return fmt.Errorf("of strings: got error %w", err)
+		}
+		for what, err := range map[string]error{
+			"type string":                second(planner.AllgatherBlocks(ctx, c, []string{"a"})),
+			"root 9: ranks are 0 to":     second(planner.GatherBlocks(ctx, c, []int{1}, 9)),
+			"the communicator is nil":    second(planner.GatherBlocks(ctx, nil, []int{1}, 0)),
+			"the communicator is nil, 2": second(planner.AllgatherBlocks(ctx, nil, []int{1})),
+		} {
+			if text, _, _ := strings.Cut(what, ", "); err == nil || !strings.Contains(err.Error(), text) {
+				return fmt.Errorf("got error %w, want %q", err, text)
+			}
 		}
 		_, err := planner.AlltoallBlocks(ctx, c, make([][]int, c.Size()))
 		return err

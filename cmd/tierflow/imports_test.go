@@ -163,6 +163,8 @@ var arrows = map[string][]string{
 	"planner/metrics": {"planner"},
 	// It sums floats by collectives of integers, which it rounds to by assembly.
 	"planner/exact": {"planner", "executor/kernel"},
+	// It encodes values of any type.
+	"planner/object": {"planner"},
 	// It gathers units and reduces gradients in parts.
 	"planner/shard": {"planner"},
 	// It starts collectives of buckets while gradients are computed.
