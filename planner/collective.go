@@ -26,6 +26,7 @@ type Collective struct {
 	run      *executor.Run
 	finish   func(dst []byte) // divides an average; nil otherwise
 	around   around
+	nans     bool // looks for them in the input
 	copies   bool // blocks, from their place at its making
 	send     []byte
 	recv     []byte
@@ -197,6 +198,7 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 	if c.common.Uniform && r.Input(c.comm.Rank()) == tasks.Recv && (r.Reduces() || r.Exchanges()) {
 		col.around.keepInput(&col.recv)
 	}
+	col.nans = c.world.nans && r.Reduces()
 	col.pending.c = col
 	return col, nil
 }
@@ -207,6 +209,11 @@ func (c *Comm) bind(d *choose.Decision, r tasks.Request, b executor.Binding, tal
 func (c *Collective) Run(ctx context.Context) error {
 	if c == nil || c.run == nil || ctx == nil {
 		return c.unusable("run")
+	}
+	if c.nans {
+		if err := c.checkInput(); err != nil {
+			return err
+		}
 	}
 	if err := c.around.begin(); err != nil {
 		return fmt.Errorf("run %v: %w", c.request, err)
@@ -240,6 +247,11 @@ func (c *Collective) result() []byte {
 func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")
+	}
+	if c.nans {
+		if err := c.checkInput(); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.around.begin(); err != nil {
 		return nil, fmt.Errorf("start %v: %w", c.request, err)

@@ -38,6 +38,10 @@ func (o *settings) observe(w *world, job string, t *levels.Topology) error {
 	} else if err := w.Record(o.Recorder); err != nil {
 		return fmt.Errorf("%s: %w", o.origin["Recorder"], err)
 	}
+	var err error
+	if w.nans, err = o.looksForNaN(); err != nil {
+		return err
+	}
 	prints, goesOn, err := o.dumps()
 	if prints {
 		w.quiet = w.DumpOnQuit(os.Stderr, goesOn)

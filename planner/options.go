@@ -113,6 +113,10 @@ type Options struct {
 	// [Comm.Exchange], are not uniform. In a job of processes rank 0's setting counts, for all
 	// ranks. It holds for communicators made from this one too.
 	Uniform bool
+	// CheckNaN looks at this rank's inputs of Allreduce, Reduce, ReduceScatter, Scan and Exscan before each call. A NaN
+	// breaks the communicator, and all ranks get an error that names this rank and the element. It costs one pass over
+	// the input. So does TIERFLOW_CHECK_NAN=1 in the environment.
+	CheckNaN bool
 	// StallAfter is how long a collective waits before it reports to Log.
 	// 0: 10 s; negative: never.
 	StallAfter time.Duration

@@ -22,6 +22,7 @@ type world struct {
 
 	tables sync.Mutex    // held to add to the table kept in a file
 	calls  *callCounters // of rank 0; nil: nobody counts them
+	nans   bool          // see [Options.CheckNaN]
 
 	settings joinSettings
 	of       []said         // the ranks; nil: of goroutine ranks

@@ -34,6 +34,7 @@ var variables = []struct {
 	{"TIERFLOW_BIND", Launcher},
 	{"TIERFLOW_BLAME_FD", Launcher},
 	{"TIERFLOW_CALL_TIMEOUT", Own},
+	{"TIERFLOW_CHECK_NAN", Own},
 	{"TIERFLOW_CONGESTION", Own},
 	{"TIERFLOW_DOOR", Own},
 	{"TIERFLOW_DUMP", Own},
