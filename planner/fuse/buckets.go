@@ -27,6 +27,10 @@ type Options struct {
 	Ready []int
 	// Op combines tensors. Zero: tasks.Average.
 	Op tasks.Op
+	// Uneven is for ranks that may run out of batches before others: these call Drain, and averages are of the ranks that
+	// still have some. A step then has one small collective more, which is on its way with the buckets. Op is a sum
+	// or an average, of float32 or float64.
+	Uneven bool
 	// StallAfter is how long Wait waits for tensors to become ready before it fails. 0: 10 s.
 	StallAfter time.Duration
 	// Log gets a warning of GOMAXPROCS=1. nil: slog.Default().
@@ -55,6 +59,8 @@ type Buckets[T any] struct {
 	changed      chan struct{} // of capacity 1: look again whether a bucket has started, or all failed
 	failed       error         // the first failure; nothing starts afterwards
 	lastArrivals []int         // arrivals of the step before, for Learn
+
+	uneven *uneven // nil without Options.Uneven
 }
 
 // call is the collective of a bucket.
@@ -64,6 +70,7 @@ type call struct {
 	pending *planner.Pending
 	waited  bool // Wait was called since the start
 	err     error
+	scale   func(count *uneven) // nil: the result stays as it is
 }
 
 // claims are communicators with buckets.
@@ -97,7 +104,11 @@ func New[T any](c *planner.Comm, sizes []int, o *Options) (b *Buckets[T], err er
 	if _, taken := claims.LoadOrStore(b.claim, nil); taken {
 		return nil, errTaken
 	}
-	if err := b.build(o.Ready); err != nil {
+	err = b.count()
+	if err == nil {
+		err = b.build(o.Ready)
+	}
+	if err != nil {
 		claims.Delete(b.claim)
 		return nil, fmt.Errorf("buckets: %w", err)
 	}
@@ -166,6 +177,9 @@ func (b *Buckets[T]) prepare(l *layout, arena []T, t tasks.Datatype) ([]*call, e
 		}
 		alike[s.len()] = col
 		calls[k] = &call{Collective: col}
+		if b.uneven != nil && b.o.Op == tasks.Average {
+			calls[k].scale = scaler(arena[s.from:s.end], b.comm.Size())
+		}
 	}
 	return calls, nil
 }
@@ -284,6 +298,10 @@ func (b *Buckets[T]) hold(yes bool) {
 // would allocate, and Wait watches its own.
 func (b *Buckets[T]) start() error {
 	for b.next < len(b.calls) && b.unready[b.next] == 0 {
+		if err := b.uneven.start(b.next == 0); err != nil {
+			b.failed = fmt.Errorf("buckets: %w", err)
+			return b.failed
+		}
 		pending, err := b.calls[b.next].Start(context.Background())
 		if err != nil {
 			b.failed = fmt.Errorf("buckets: %w", err)
@@ -338,7 +356,7 @@ func (b *Buckets[T]) wait(ctx context.Context, first, last int) error {
 		return err
 	}
 	for k := first; k <= last; k++ {
-		if err := b.calls[k].finish(ctx); err != nil {
+		if err := b.calls[k].finish(ctx, b.uneven); err != nil {
 			err = fmt.Errorf("buckets: %w", err)
 			b.fail(err)
 			return err
@@ -348,11 +366,18 @@ func (b *Buckets[T]) wait(ctx context.Context, first, last int) error {
 }
 
 // finish waits for the bucket, once for each start.
-func (c *call) finish(ctx context.Context) error {
+func (c *call) finish(ctx context.Context, u *uneven) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.waited {
-		c.waited, c.err = true, c.pending.Wait(ctx)
+	if c.waited {
+		return c.err
+	}
+	c.waited, c.err = true, c.pending.Wait(ctx)
+	if c.err == nil {
+		c.err = u.finish(ctx)
+	}
+	if c.err == nil && c.scale != nil {
+		c.scale(u)
 	}
 	return c.err
 }

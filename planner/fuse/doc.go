@@ -25,6 +25,9 @@
 // PyTorch's DistributedDataParallel does the same with gradient_as_bucket_view (Li et al.,
 // "PyTorch Distributed", VLDB 2020). A step allocates nothing.
 //
+// Ranks that run out of batches before others call [Buckets.Drain], with [Options.Uneven]: they take part in the
+// others' steps with zeros, and averages are of the ranks that still have batches.
+//
 // Calls of Ready go on in the background: a goroutine hinders them if it computes without a pause and
 // is alone on its processor. With GOMAXPROCS=1 communication goes on when the Go scheduler
 // interrupts the computation, some 10 ms later, so Explain and the log warn of it.
