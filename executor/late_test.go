@@ -53,15 +53,21 @@ func TestDeadlineOfReceive(t *testing.T) {
 		from  []int // by rank; none: -1
 		want  string
 	}{
-		"poll":   {900 * time.Millisecond, []int{1, -1}, "context deadline exceeded"},
-		"away":   {2 * time.Second, []int{1, -1}, "receive from rank 1, tag 5: rank 1 has not come for 1.9 s, it is in no call"},
-		"circle": {2 * time.Second, []int{1, 2, 0}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 1.9 s"},
+		"other tag": {3 * time.Second, []int{1, -1}, "receive from rank 1, tag 5 (what waits has tag 7-8): rank 1 has not come"},
+		"poll":      {900 * time.Millisecond, []int{1, -1}, "context deadline exceeded"},
+		"away":      {2 * time.Second, []int{1, -1}, "receive from rank 1, tag 5: rank 1 has not come for 1.9 s, it is in no call"},
+		"circle":    {2 * time.Second, []int{1, 2, 0}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 1.9 s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, len(c.from), executor.Config{}, func(t *testing.T, w *executor.World) {
 				errs := ranks(t, w, func(ctx context.Context, r int) error {
 					w.Endpoint(levels.Rank(r)).Adopt()
 					if c.from[r] < 0 {
+						for tag := int32(7); name == "other tag" && tag < 9; tag++ {
+							if err := send(ctx, w, r, 0, tag, message(8, 1)); err != nil {
+								return err
+							}
+						}
 						clocktest.Pass(c.limit + time.Second)
 						return nil
 					}

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"iter"
+	"slices"
 
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -88,6 +89,20 @@ func (m *mail) takeRecv(at address) *Transfer {
 	}
 	t, _ := m.recvs.pop(at)
 	return t
+}
+
+// mostTags bounds otherTags.
+const mostTags = 8
+
+// otherTags returns some tags of messages without a receive, ascending: from a rank of the world, or from any.
+func (m *mail) otherTags(from levels.Rank) (tags []int) {
+	for at := range m.unclaimed.by {
+		if (from == anyRank || at.peer == from) && !slices.Contains(tags, int(at.tag)) {
+			tags = append(tags, int(at.tag))
+		}
+	}
+	slices.Sort(tags)
+	return tags[:min(mostTags, len(tags))]
 }
 
 // takeOldest removes the oldest message with a tag, from any rank: nobody sending much keeps others

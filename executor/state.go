@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/ranges"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -95,6 +96,9 @@ func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 	o := flight.Open{Comm: uint64(t.comm.id), What: t.name(way), Transfer: true, Awaited: t.isAwaited()}
 	if t.since != 0 {
 		o.For = stoodStill(time.Duration(t.comm.e.world.config.stallTime(now) - t.since))
+	}
+	if tags := t.comm.otherTags(t.peer); way == recvWay && !moves && len(tags) > 0 {
+		o.What += fmt.Sprintf(" (what waits has tag %s)", ranges.Text(tags))
 	}
 	switch {
 	case t.peer == anyRank:
