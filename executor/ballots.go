@@ -11,7 +11,7 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
-	moved := c != nil && c.successor != nil && t.Round > c.agreements // its program asks nothing here any more
+	moved := c != nil && c.succeeded && t.Round > c.agreements // its program asks nothing here any more
 	may := c != nil && !e.stopped && (moved || !c.hasLeft) && c.isMember(from)
 	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreements {
 		ranks := c.ranks

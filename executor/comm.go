@@ -19,7 +19,8 @@ type Comm struct {
 	agreements    uint32              // calls of Agree
 	seal          *submodules.Program // see Seal; nil: none
 	completeCalls uint32              // calls with complete data here, up to the first one without; counted with a seal
-	successor     *Comm               // taken by Shrink; nil: none
+	succeeded     bool                // Shrink has made another one for its program
+	successor     *Comm               // that one, until all have left it; nil: none
 	leftOut       []levels.Rank       // of the world: this rank's program goes on without them, see Shrink
 	counters      Counters
 	isStarting    bool // a call is being started, by a function that may release the lock

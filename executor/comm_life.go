@@ -139,7 +139,7 @@ func (c *Comm) leave(tell bool) error {
 	var told []levels.Rank
 	others := false
 	if say {
-		told, others = c.sayBye(broken)
+		told, others = c.sayBye(broken, onward)
 	}
 	var past *pastCalls
 	if say && c.id == 0 && c.seq > 0 && e.world.control != nil {
@@ -202,9 +202,9 @@ func (c *Comm) endBeforeLeaving() (err error) {
 // sayBye tells the other ranks over the links, behind all earlier messages. It returns the ranks it
 // has told, and whether there are others without a link. On a broken communicator the control tree
 // tells all of them too, behind the failure.
-func (c *Comm) sayBye(broken bool) (told []levels.Rank, others bool) {
+func (c *Comm) sayBye(broken, onward bool) (told []levels.Rank, others bool) {
 	e := c.e
-	m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq, Broken: broken}
+	m := wire.Message{Kind: wire.Bye, Comm: c.id, Seq: c.seq, Broken: broken, Onward: onward}
 	if all, ok := e.link.(wire.Broadcaster); ok && c.id == 0 && all.PostAll(&m) {
 		return nil, false
 	}

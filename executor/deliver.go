@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 )
@@ -105,7 +104,7 @@ func (c *Comm) deliverToRun(from levels.Rank, m *wire.Message, payload []byte) {
 	if m.Kind == wire.Bye {
 		alone := c.e.world.control == nil
 		if !m.Broken || alone || c.completeBye(from, byLink) { // the other half has the reason
-			onward := slices.Contains(c.onwardRanks, from) || alone && m.Broken && c.e.world.endpoints[from].voter.GoesOn(ballot.Topic{Comm: c.id})
+			onward := slices.Contains(c.onwardRanks, from) || alone && m.Broken && m.Onward
 			c.e.comms.hearBye(c, departure{rank: from, seq: m.Seq, broken: m.Broken && alone, onward: onward})
 		}
 		return

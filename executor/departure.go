@@ -154,6 +154,12 @@ func (m *membership) whyForsaken() error {
 func (c *Comm) forgetIfLeft() {
 	if c.hasLeft && c.id != 0 && c.departed.count()+1 == len(c.ranks) && !c.isBusy() && !c.e.world.isRetained(c.id) {
 		delete(c.e.comms, c.id)
+		c.e.voter.ForgetAll(c.id)
+		for _, other := range c.e.comms {
+			if other.successor == c {
+				other.successor = nil // no departure is news for it any more
+			}
+		}
 	}
 }
 

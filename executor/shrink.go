@@ -146,8 +146,9 @@ func (c *Comm) succeed(m *ballot.Agreement) (*Shrunk, error) {
 		e.mu.Unlock()
 		return nil, ErrClosed
 	}
-	if c.successor == nil {
-		c.successor = next
+	if !c.succeeded {
+		c.succeeded, c.successor = true, next
+		c.waitedFor = nil // nobody calls anything here any more
 		for _, d := range c.departures {
 			next.blameStranded(d)
 		}

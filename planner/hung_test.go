@@ -6,7 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
+	"os"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -15,6 +19,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/tasks"
 )
 
 // inHungBubble calls f on goroutine ranks in a bubble whose calls have a limit, and closes the communicators that it returns. Rank 1
@@ -249,4 +254,97 @@ func TestCloseWithoutAHungRank(t *testing.T) {
 			return errors.Join(sum(ctx, next), next.Close())
 		}))
 	}
+}
+
+// A service of weeks: ranks are late, cancel calls, revoke the communicator and disagree, and all go on by Shrink, which
+// keeps all of them. Neither memory nor goroutines grow. TIERFLOW_TEST_FAULTS is how many faults are drawn: 100,000 are a day
+// of the ranks' time.
+func TestWeeksOfFaults(t *testing.T) {
+	faults := 2000
+	if text := os.Getenv("TIERFLOW_TEST_FAULTS"); text != "" {
+		var err error
+		if faults, err = strconv.Atoi(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		const limit = 2 * time.Second
+		comms, err := planner.Local("2x2", &planner.Options{NoDump: true, CallTimeout: limit})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began, rng := time.Now(), rand.New(rand.NewPCG(1, 9))
+		play := func(rounds int) {
+			for range rounds {
+				kind, whose := rng.IntN(4), rng.IntN(len(comms))
+				var all sync.WaitGroup
+				for rank, c := range comms {
+					all.Go(func() {
+						err := fault(t.Context(), c, kind, rank == whose, limit)
+						var change planner.Change
+						if err == nil {
+							comms[rank], change, err = c.Shrink(t.Context())
+						}
+						if err == nil && len(change.Lost) == 0 {
+							err = sum(t.Context(), comms[rank])
+						}
+						if err != nil || len(change.Lost) > 0 {
+							t.Fatalf("fault %d of rank %d: rank %d goes on without %v: %v", kind, whose, rank, change.Lost, err)
+						}
+					})
+				}
+				all.Wait()
+			}
+		}
+		held := func() (bytes, goroutines int) {
+			var m runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&m)
+			return int(m.HeapAlloc), runtime.NumGoroutine()
+		}
+		play(faults / 4)
+		bytes, goroutines := held()
+		play(faults - faults/4)
+		moreBytes, moreGoroutines := held()
+		if moreGoroutines != goroutines || moreBytes-bytes > 1<<19 {
+			t.Errorf("%d goroutines after %d faults, %d after %d; %d bytes, and %d more", goroutines, faults/4, moreGoroutines, faults, bytes, moreBytes-bytes)
+		}
+		t.Logf("%d faults in %v of the ranks' time; %d bytes, and %d more", faults, time.Since(began).Round(time.Minute), bytes, moreBytes-bytes)
+		closeAll(t, comms)
+	})
+}
+
+// fault is a call that fails on all ranks because of one of them; mine: this one.
+func fault(ctx context.Context, c *planner.Comm, kind int, mine bool, limit time.Duration) error {
+	var err error
+	x := []int{1}
+	switch {
+	case kind == 0: // it is late
+		if mine {
+			clocktest.Pause(ctx, limit+limit/2)
+		}
+		err = planner.Barrier(ctx, c)
+	case kind == 1: // it gives up
+		mineCtx, cancel := context.WithCancel(ctx)
+		if mine {
+			cancel()
+		}
+		err = planner.Barrier(mineCtx, c)
+		cancel()
+	case kind == 2 && mine: // it ends the communicator
+		err = errors.New("revoked")
+		if failed := c.Revoke(err); failed != nil {
+			return failed
+		}
+	case kind == 3 && mine: // it calls something else
+		if err = planner.Reduce(ctx, c, x, x, tasks.Sum, 0); err == nil { // its part may be sent, and nothing more to do
+			err = planner.Barrier(ctx, c)
+		}
+	default:
+		err = planner.Allreduce(ctx, c, x, x, tasks.Sum)
+	}
+	if err == nil {
+		return fmt.Errorf("fault %d, mine %v: no error", kind, mine)
+	}
+	return nil
 }

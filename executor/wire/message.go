@@ -56,6 +56,7 @@ func (k Kind) IsPointToPoint() bool { return k >= Tagged && k < MaxKind }
 type Message struct {
 	Kind   Kind
 	Broken bool   // Bye: the communicator, or another one if it is that of all ranks, is broken on the leaving rank
+	Onward bool   // Bye: the leaving rank goes on with others on another communicator
 	Comm   CommID // zero in a Return: it is for all communicators
 
 	// Of a run.
@@ -98,15 +99,21 @@ func (m *Message) SetNumbers(seq, turn uint32, edge int32) {
 }
 
 // Extent returns the quantity of a message, as links carry it: the
-// age of a Notify, whether a Bye is of a broken communicator, the size of any other.
+// age of a Notify, what a Bye says of its rank, the size of any other.
 func (m *Message) Extent() int64 {
-	switch {
-	case m.Kind == Notify:
+	n := m.Size
+	switch m.Kind {
+	case Notify:
 		return int64(m.Age)
-	case m.Broken:
-		return m.Size | 1
+	case Bye:
+		if m.Broken {
+			n |= 1
+		}
+		if m.Onward {
+			n |= 2
+		}
 	}
-	return m.Size
+	return n
 }
 
 // SetExtent sets the number from Extent, for a message of m's kind.
@@ -115,7 +122,7 @@ func (m *Message) SetExtent(n int64) {
 	case Notify:
 		m.Age = uint64(n)
 	case Bye:
-		m.Broken, m.Size = n&1 != 0, n&^1 // a size is refused by Check
+		m.Broken, m.Onward, m.Size = n&1 != 0, n&2 != 0, n&^3 // a size is refused by Check
 	default:
 		m.Size = n
 	}

@@ -172,6 +172,28 @@ func (v *Voter) Forget(t Topic) {
 	}
 }
 
+// ForgetAll forgets the agreements of a communicator that all members have left, unless a rank that was left out may
+// still ask.
+func (v *Voter) ForgetAll(id wire.CommID) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for t, m := range v.all {
+		if t.Comm == id && m.decision != nil && !m.mayBeAsked() {
+			delete(v.all, t)
+		}
+	}
+}
+
+// mayBeAsked reports whether a rank that lives, perhaps, is no member of the decision.
+func (m *Agreement) mayBeAsked() bool {
+	for r := range m.Members {
+		if !m.decision.Members.Has(r) && !m.decision.Proven.Has(r) {
+			return true
+		}
+	}
+	return false
+}
+
 // Nudge lets the agreements look for lost ranks at once.
 func (v *Voter) Nudge() {
 	v.mu.Lock()

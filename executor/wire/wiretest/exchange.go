@@ -45,7 +45,7 @@ func DrawLetters(r *rand.Rand, n, largest int) []Letter {
 		case 1:
 			l.Message.Kind = []wire.Kind{wire.Credit, wire.Want, wire.Offer, wire.Probe, wire.Bye}[r.IntN(5)]
 			if l.Message.Kind == wire.Bye {
-				l.Message.Broken = r.IntN(2) == 0
+				l.Message.Broken, l.Message.Onward = r.IntN(2) == 0, r.IntN(2) == 0
 			} else {
 				l.Message.Size = int64(r.IntN(1 << 30))
 			}
