@@ -1,85 +1,23 @@
 package launch
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
-	"os/signal"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/tierflow/tierflow/planner"
-	"github.com/tierflow/tierflow/tasks"
 )
-
-func init() { rankPrograms["service"] = service }
 
 // serviceLimit is the limit of the service's calls.
 const serviceLimit = time.Second
-
-// service takes steps for ever, until the job is ended. By a signal it hangs in its next step, for ever (USR1), under the
-// limit (USR2) or over two limits (ALRM), or takes a hundred times as long for each step (WINCH).
-func service([]string) {
-	var hang, think atomic.Int64
-	think.Store(int64(5 * time.Millisecond))
-	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGALRM, syscall.SIGWINCH, syscall.SIGCONT)
-	go func() {
-		for s := range signals {
-			switch s {
-			case syscall.SIGUSR1:
-				hang.Store(int64(100 * forever))
-			case syscall.SIGUSR2:
-				hang.Store(int64(serviceLimit / 3))
-			case syscall.SIGALRM:
-				hang.Store(int64(4 * serviceLimit))
-			case syscall.SIGWINCH:
-				think.Store(100 * think.Load())
-			case syscall.SIGCONT:
-				fmt.Printf("pid %d is back\n", os.Getpid())
-			}
-		}
-	}()
-	fmt.Printf("slot %s has pid %d\n", os.Getenv("TIERFLOW_RANK"), os.Getpid())
-	state := []float64{1, 0} // the next step, and the sum of those before
-	check(planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
-		if _, err := planner.Sync(ctx, c, uint64(state[0]), planner.PartOf("state", state)); err != nil {
-			return err
-		}
-		for {
-			if err := c.Turn(ctx); err != nil {
-				return err
-			}
-			pause(time.Duration(think.Load()))
-			if d := hang.Swap(0); d > 0 {
-				pause(time.Duration(d))
-				fmt.Printf("pid %d is back\n", os.Getpid())
-			}
-			sum := slices.Repeat(state[:1], 5000)
-			err := planner.Allreduce(ctx, c, sum, sum, tasks.Sum)
-			if all, failed := c.Agree(ctx, err == nil); !all {
-				return cmp.Or(err, failed, planner.ErrRevoked)
-			}
-			if sum[0] != state[0]*float64(c.Size()) || slices.Min(sum) != slices.Max(sum) || state[1] != state[0]*(state[0]-1)/2 {
-				fmt.Printf("WRONG in step %v: %v of %d ranks, %v before\n", state[0], sum[0], c.Size(), state[1])
-				os.Exit(1)
-			}
-			state[1] += state[0]
-			state[0]++
-			if c.Rank() == 0 {
-				fmt.Printf("step %v with %d ranks\n", state[0], c.Size())
-			}
-		}
-	}))
-}
 
 // misfortune is what befalls a rank of the service.
 type misfortune struct {
@@ -231,6 +169,10 @@ func TestService(t *testing.T) {
 	for faults > 0 && len(all) < faults {
 		all = append(all, misfortunes[rng.IntN(len(misfortunes))])
 	}
+	program := filepath.Join(t.TempDir(), "service")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "../../../testdata/apps/service").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
 	const perJob = 40
 	times := map[string][]time.Duration{}
 	for begin, n := 0, 0; begin < len(all); begin, n = begin+perJob, n+1 {
@@ -238,7 +180,7 @@ func TestService(t *testing.T) {
 		if n%2 == 1 {
 			hosts, size = "a:4,b:4", 8
 		}
-		serve(t, hosts, size, all[begin:min(begin+perJob, len(all))], rng, times)
+		serve(t, program, hosts, size, all[begin:min(begin+perJob, len(all))], rng, times)
 	}
 	t.Logf("seed %d; from a fault to the next step, median and longest:", seed)
 	for _, m := range misfortunes {
@@ -250,12 +192,12 @@ func TestService(t *testing.T) {
 }
 
 // serve runs a job through its faults and ends it by a signal.
-func serve(t *testing.T, hosts string, size int, faults []misfortune, rng *rand.Rand, times map[string][]time.Duration) {
+func serve(t *testing.T, program, hosts string, size int, faults []misfortune, rng *rand.Rand, times map[string][]time.Duration) {
 	t.Helper()
 	s := &serviceJob{t: t, out: &buffer{}, size: size, all: map[int]bool{}}
 	j, _, err := prepare(Options{
 		Hosts: hosts, Launcher: launcherLocal, Oversubscribe: true, MaxRestarts: 1 << 20, Min: 2, Grace: 2 * time.Second,
-		Program: rankLine(t, "service"), Env: append(os.Environ(), planner.CallTimeoutVariable+"="+serviceLimit.String()),
+		Program: []string{program, "-limit", serviceLimit.String()},
 	}, nil, s.out, s.out)
 	if err != nil {
 		t.Fatal(err)
