@@ -71,7 +71,10 @@ var arrows = map[string][]string{
 	"planner/table/tabletest":   {"planner/table", "submodules/all"},
 
 	// Who started the process, and the wire protocols of process managers.
-	"levels/join/launcher": {"levels"},
+	"levels/join/launcher": {"levels", "levels/join/ports"},
+
+	// Listeners of join, the launcher and benchmarks keep to one range.
+	"levels/join/ports": {},
 
 	// The names of all variables; planner and commands warn of others.
 	"levels/join/env": {},
@@ -85,7 +88,7 @@ var arrows = map[string][]string{
 	// Only tests import it.
 	"levels/join/seal/sealtest": {"levels/join/seal"},
 
-	"levels/join": {"levels/join/launcher", "levels/join/seal", "levels/ranges", "levels/files", "levels/process"},
+	"levels/join": {"levels/join/launcher", "levels/join/ports", "levels/join/seal", "levels/ranges", "levels/files", "levels/process"},
 	// Times of several machines need their clocks' offsets.
 	"executor/trace":  {"levels", "levels/clock", "levels/printable"},
 	"executor/kernel": {"tasks"},
@@ -172,14 +175,14 @@ var arrows = map[string][]string{
 
 	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, carries
 	// their traces, and replaces words of other libraries in their plans.
-	"cmd/internal/launch": {"levels/join/launcher", "levels/ranges", "executor/door", "executor/trace", "planner/rules"},
+	"cmd/internal/launch": {"levels/join/launcher", "levels/join/ports", "levels/ranges", "executor/door", "executor/trace", "planner/rules"},
 	// peers carries along what it builds and the cluster it runs on: embedded files, no code.
 	"testdata/cluster": {},
 	"testdata/peers":   {},
 	// kit is what commands share; each command is a room that no other one stands on.
 	"cmd/internal/kit":         {"costs/machine", "costs/sim", "planner"},
 	"cmd/internal/kit/payload": {"planner"},
-	"cmd/internal/bench":       {"levels/join/launcher", "cmd/internal/kit", "cmd/internal/kit/payload", "planner/tune"},
+	"cmd/internal/bench":       {"levels/join/launcher", "levels/join/ports", "cmd/internal/kit", "cmd/internal/kit/payload", "planner/tune"},
 	"cmd/internal/tune":        {"cmd/internal/kit", "planner/tune"},
 	"cmd/internal/verify":      {"cmd/internal/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
@@ -200,7 +203,7 @@ var arrows = map[string][]string{
 
 	"cmd/tierflow": {
 		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
-		"cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
+		"levels/join/ports", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
 	},
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
@@ -260,7 +263,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts", "cmd/tierflow-lab/internal/goal"}
 
 // impureBelow are packages in these folders that are not.
-var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
+var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/ports", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}
 
 // impurePackages are those of the standard library that pure packages may not import.
 var impurePackages = []string{"os", "os/exec", "os/signal", "net", "net/http", "log", "log/slog", "syscall", "crypto/rand"}

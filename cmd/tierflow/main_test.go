@@ -154,6 +154,7 @@ func TestWrongArguments(t *testing.T) {
 		"run",
 		"run -n 2 --",
 		"run -n two -- ./prog",
+		"run --ports 40000: -- ./prog",
 	} {
 		s := tierflow.Run(t, strings.Fields(line)...)
 		if s.Status != 2 || s.Out != "" || strings.Count(s.Errors, "tierflow") == 0 {

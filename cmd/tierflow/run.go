@@ -18,13 +18,14 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/internal/launch"
 	"github.com/tierflow/tierflow/cmd/internal/watch"
+	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner"
 )
 
 // runCommand returns run.
 func runCommand() *cobra.Command {
 	var o launch.Options
-	var agent, tls, dump, metrics, learn string
+	var agent, tls, within, dump, metrics, learn string
 	var view jobView
 	c := &cobra.Command{
 		Use:   "run [-n RANKS] [--hosts a:4,b:4] [--] PROGRAM [ARGS]",
@@ -84,6 +85,12 @@ flags or arguments, 125 for everything else.`,
 				}
 				o.Export = append(o.Export, "TIERFLOW_TLS="+tls)
 			}
+			if within != "" {
+				if _, err := ports.Parse(within); err != nil {
+					return kit.Usagef("--ports: %v", err)
+				}
+				o.Export = append(o.Export, ports.Variable+"="+within)
+			}
 			o.DumpDir = os.Getenv(planner.DumpDirVariable)
 			if dump != "" {
 				full, err := filepath.Abs(dump)
@@ -133,6 +140,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&o.Bind, "bind", "", "processors of a rank: "+launch.Bindings+" (default $TIERFLOW_BIND, else share where there is one for each rank)")
 	f.StringVar(&tls, "tls", "", "keep what passes between nodes from others, on all ranks: job (by TLS and the job's secret), cert=FILE,key=FILE,ca=FILE[,id=GLOB] (by certificates, the same paths on all hosts) or off (default $TIERFLOW_TLS, else off)")
 	f.Lookup("tls").NoOptDefVal = "job"
+	f.StringVar(&within, "ports", "", "range of TCP ports for all listeners, on all hosts, such as 40000-40099: one for each rank of a host, and one more where rank 0 is (default $TIERFLOW_PORTS, else the system's choice)")
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
 	f.StringVar(&view.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
 	f.StringVar(&view.machine, "machine", "", "show in --trace's file, and in tables, what is predicted on the machine of this file, or assumed")

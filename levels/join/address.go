@@ -6,7 +6,11 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
+
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // filter is one item of an interface list.
@@ -142,37 +146,72 @@ func distance(a netip.Addr) int {
 }
 
 // openListeners listens for peers: on the wildcard address when any interface will
-// do, else on each address of own: the others stay shut. It returns
+// do, else on each address of own: the others stay shut. All have one port. It returns
 // the addresses to offer, in own's order.
-func openListeners(own []netip.Prefix, filtered bool) ([]net.Listener, []netip.AddrPort, error) {
+func (c *Config) openListeners(own []netip.Prefix, filtered bool) (listeners []net.Listener, offered []netip.AddrPort, err error) {
+	within, err := ports.Parse(c.Ports)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = within.Try(c.meetingPorts(), func(port uint16) (err error) {
+		listeners, offered, err = listenAll(own, filtered, port)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("listen for peers: %w", err)
+	}
+	return listeners, offered, nil
+}
+
+// meetingPorts returns those at which rank 0 is going to listen: others keep off them.
+func (c *Config) meetingPorts() (all []uint16) {
+	for _, a := range c.Rendezvous {
+		_, text, _ := net.SplitHostPort(a) // checked before
+		port, _ := strconv.ParseUint(text, 10, 16)
+		all = append(all, uint16(port))
+	}
+	return all
+}
+
+// listenAll listens on the wildcard address, or on each of own that it can listen on. Port 0 is any.
+func listenAll(own []netip.Prefix, filtered bool, port uint16) (listeners []net.Listener, offered []netip.AddrPort, err error) {
 	if !filtered {
-		l, err := net.Listen("tcp", ":0")
+		l, err := net.Listen("tcp", fmt.Sprint(":", port))
 		if err != nil {
-			return nil, nil, fmt.Errorf("listen for peers: %w", err)
+			return nil, nil, err
 		}
-		port := uint16(l.Addr().(*net.TCPAddr).Port)
-		var offered []netip.AddrPort
 		for _, p := range own {
-			offered = append(offered, netip.AddrPortFrom(p.Addr(), port))
+			offered = append(offered, netip.AddrPortFrom(p.Addr(), portOf(l)))
 		}
 		return []net.Listener{l}, offered, nil
 	}
-	var listeners []net.Listener
-	var offered []netip.AddrPort
 	var errs []error
 	for _, p := range own {
-		l, err := net.Listen("tcp", netip.AddrPortFrom(p.Addr(), 0).String())
-		if err != nil {
+		l, err := net.Listen("tcp", netip.AddrPortFrom(p.Addr(), port).String())
+		switch {
+		case errors.Is(err, syscall.EADDRINUSE):
+			closeListeners(listeners)
+			return nil, nil, err
+		case err != nil:
 			errs = append(errs, err)
 			continue
 		}
+		port = portOf(l)
 		listeners = append(listeners, l)
 		offered = append(offered, l.Addr().(*net.TCPAddr).AddrPort())
 	}
 	if len(listeners) == 0 {
-		return nil, nil, fmt.Errorf("listen for peers: %w", errors.Join(errs...))
+		return nil, nil, errors.Join(errs...)
 	}
 	return listeners, offered, nil
+}
+
+func portOf(l net.Listener) uint16 { return uint16(l.Addr().(*net.TCPAddr).Port) }
+
+func closeListeners(listeners []net.Listener) {
+	for _, l := range listeners {
+		l.Close()
+	}
 }
 
 // candidates orders the addresses of a peer for dialling from own: loopback first on

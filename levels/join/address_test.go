@@ -2,11 +2,14 @@ package join
 
 import (
 	"fmt"
+	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/join/ports"
 
 	"pgregory.net/rapid"
 
@@ -100,6 +103,47 @@ func TestCandidates(t *testing.T) {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)
 		}
+	}
+}
+
+// Jobs of one host share a range of ports. Each rank has one port, at all its addresses.
+func TestPorts(t *testing.T) {
+	within := ports.Range{First: 20100, Last: 20163}
+	taken := map[uint16]bool{}
+	for range 2 {
+		cs := configs(t, 4)
+		for r := range cs {
+			cs[r].Ports, cs[r].Node = within.String(), fmt.Sprint(r)
+		}
+		for _, p := range mustJoin(t, cs)[0].Peers {
+			port := p.Addrs[0].Port()
+			for _, a := range p.Addrs {
+				if a.Port() != port || taken[port] || port < within.First || port > within.Last {
+					t.Errorf("rank %d listens at %v, others at %v", p.Rank, p.Addrs, taken)
+				}
+			}
+			taken[port] = true
+		}
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	full := configs(t, 2)[1:]
+	full[0].Ports = fmt.Sprint(portOf(l))
+	_, errs := joinAll(t, full, time.Minute)
+	if err := errs[0]; err == nil || !strings.Contains(err.Error(), "TIERFLOW_PORTS="+full[0].Ports+": no port is free of 1: on each host every rank needs one") {
+		t.Errorf("ports that are taken: %v", err)
+	}
+	// Rank 0 is going to listen there.
+	meets := Config{Ports: "20200-20231", Rendezvous: []string{"h:20200"}}
+	for range 100 {
+		ls, offered, err := meets.openListeners(prefixes("127.0.0.1/8"), false)
+		if err != nil || offered[0].Port() == 20200 {
+			t.Errorf("offers %v, %v", offered, err)
+		}
+		closeListeners(ls)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 const (
@@ -77,6 +78,9 @@ type Config struct {
 	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all, or loopback alone
 	// if that is where Rendezvous is: then all ranks are on one host.
 	Interfaces []string
+	// Ports is the range of ports to listen at, FIRST-LAST: this rank takes one, and rank 0 another if it opens a
+	// rendezvous with [Config.Share]. Empty: the system's choice.
+	Ports string
 	// Hello is the caller's, told to all ranks; at most [MaxHello] bytes.
 	Hello []byte
 
@@ -111,7 +115,12 @@ func (c Config) String() string {
 		line += ", rendezvous shared by the launcher"
 	}
 	for _, set := range [][2]string{
-		{"TLS", c.TLS}, {"node", c.Node}, {"NUMA domain", c.NUMA}, {"site", c.Site}, {"interfaces", strings.Join(c.Interfaces, ",")},
+		{"TLS", c.TLS},
+		{"node", c.Node},
+		{"NUMA domain", c.NUMA},
+		{"site", c.Site},
+		{"interfaces", strings.Join(c.Interfaces, ",")},
+		{"ports", c.Ports},
 	} {
 		if set[1] != "" {
 			line += ", " + set[0] + " " + set[1]
@@ -133,7 +142,8 @@ func (c *Config) check() error {
 		errs = append(errs, fmt.Errorf("rank %d; allowed are 0 to %d", c.Rank, c.Size-1))
 	}
 	_, err := parseFilters(c.Interfaces)
-	errs = append(errs, err)
+	_, err2 := ports.Parse(c.Ports)
+	errs = append(errs, err, err2)
 	if len(c.Hello) > MaxHello {
 		errs = append(errs, fmt.Errorf("hello of %d bytes; allowed are %d", len(c.Hello), MaxHello))
 	}

@@ -191,7 +191,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		return nil, nil, err
 	}
 	j.filtered = len(cfg.Interfaces) > 0 || cfg.isLocal()
-	listeners, offered, err := openListeners(j.own, j.filtered)
+	listeners, offered, err := cfg.openListeners(j.own, j.filtered)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,9 +199,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	self.NUMA, self.Site = cfg.domain(systemDomain), cfg.Site
 	local, path, err := listenUnix()
 	if err != nil {
-		for _, l := range listeners {
-			l.Close()
-		}
+		closeListeners(listeners)
 		return nil, nil, fmt.Errorf("listen for peers on this node: %w", err)
 	}
 	self.Unix = path

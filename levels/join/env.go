@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // Variables that FromEnv reads.
@@ -26,7 +27,7 @@ const (
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of whoever
 // started this process, as package launcher finds out, else a job of one rank.
 // TIERFLOW_LAUNCHER names the launcher to believe. TIERFLOW_SECRET, _NODE, _NUMA,
-// _SITE, _INTERFACES, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
+// _SITE, _INTERFACES, _PORTS, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
 // address told by a launcher. _NODE and _NUMA name a node and a NUMA domain for
 // this rank in place of the real ones: with them one host plays several. _SITE names
 // the site of the node; nothing else tells it. The error has one line for each
@@ -47,6 +48,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		NUMA:       getenv(envNUMA),
 		Site:       getenv(envSite),
 		Interfaces: e.List(envInterfaces),
+		Ports:      getenv(ports.Variable),
 		Rendezvous: e.List(envRendezvous),
 		Timeout:    e.timeout(),
 	}
@@ -145,6 +147,8 @@ func (e environment) checkRest(c *Config, advice string) {
 	}
 	_, err := parseFilters(c.Interfaces)
 	complain(envInterfaces, err)
+	_, err = ports.Parse(c.Ports)
+	complain(ports.Variable, err)
 	complain(envNUMA, checkDomain("NUMA domain", c.NUMA))
 	complain(envSite, checkDomain("site", c.Site))
 	complain(envTLS, c.checkTLS())

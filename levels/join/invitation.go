@@ -164,7 +164,7 @@ func (c *Config) invitation() (invitation, error) {
 	if err != nil {
 		return i, err
 	}
-	listeners, offered, err := openListeners(own, len(c.Interfaces) > 0)
+	listeners, offered, err := c.openListeners(own, len(c.Interfaces) > 0)
 	if err != nil {
 		return i, err
 	}
@@ -176,8 +176,4 @@ func (c *Config) invitation() (invitation, error) {
 }
 
 // closeOpened closes the listeners of the invitation. The gate does so too.
-func (c *Config) closeOpened() {
-	for _, l := range c.opened {
-		l.Close()
-	}
-}
+func (c *Config) closeOpened() { closeListeners(c.opened) }

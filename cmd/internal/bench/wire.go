@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/payload"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -58,7 +60,11 @@ func firstElsewhere(t *levels.Topology) (int, error) {
 // offerWire listens, tells the other rank the addresses and a token, and accepts only a
 // connection with the token.
 func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
-	l, err := net.Listen("tcp", ":0")
+	within, err := ports.Parse(os.Getenv(ports.Variable))
+	if err != nil {
+		return nil, fmt.Errorf("wire: %w", err)
+	}
+	l, err := within.Listen("tcp", "")
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w", err)
 	}

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner/rules"
 )
 
@@ -251,11 +252,27 @@ func (a *agent) equip(s *start) (rendezvous string, err error) {
 	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
 		return "", err
 	}
+	within, err := s.ports()
+	if err != nil {
+		return "", err
+	}
 	if a.bound, err = bindHere(s); err != nil || !s.Listen {
 		return "", err
 	}
-	a.listener, rendezvous, err = listenRendezvous(s.Loopback)
+	a.listener, rendezvous, err = listenRendezvous(within, s.Loopback)
 	return rendezvous, err
+}
+
+// ports returns the range of ports for the listeners here, if it has enough.
+func (s *start) ports() (ports.Range, error) {
+	r, err := ports.Parse((&Options{Env: s.given()}).getenv(ports.Variable))
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", ports.Variable, err)
+	}
+	if s.Size > 1 {
+		err = r.CheckRanks(len(s.Ranks), s.Listen)
+	}
+	return r, err
 }
 
 // bindHere returns the processors of each rank of the agent; nil: none is bound.

@@ -7,12 +7,14 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // listenRendezvous opens rank 0's listener. It returns a file to inherit and its addresses for
 // others. With loopback no rank is on another machine, and nothing outside can connect.
-func listenRendezvous(loopback bool) (*os.File, string, error) {
-	l, err := listenTCP(loopback)
+func listenRendezvous(within ports.Range, loopback bool) (*os.File, string, error) {
+	l, err := listenTCP(within, loopback)
 	if err != nil {
 		return nil, "", fmt.Errorf("rendezvous: %w", err)
 	}
@@ -36,15 +38,21 @@ func listenRendezvous(loopback bool) (*os.File, string, error) {
 }
 
 // listenTCP listens on loopback, or on all interfaces, by IPv6 and IPv4 if the system has both.
-func listenTCP(loopback bool) (*net.TCPListener, error) {
-	if !loopback {
-		return net.ListenTCP("tcp", nil)
+func listenTCP(within ports.Range, loopback bool) (*net.TCPListener, error) {
+	host := ""
+	if loopback {
+		host = "127.0.0.1"
 	}
-	l, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	l, err := within.Listen("tcp", host)
+	if err != nil && loopback {
+		if l6, err6 := within.Listen("tcp", "::1"); err6 == nil {
+			l, err = l6, nil
+		}
+	}
 	if err != nil {
-		return net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv6loopback})
+		return nil, err
 	}
-	return l, nil
+	return l.(*net.TCPListener), nil
 }
 
 // interfaceAddrs returns this machine's addresses within reach of others, in the order

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // TestEnvironment: four emulated nodes of two ranks; each line is one rank's whole contract.
@@ -61,11 +63,22 @@ func TestNodeNames(t *testing.T) {
 }
 
 func TestRendezvous(t *testing.T) {
-	r := run(t, Options{Hosts: "a:1,b:2", Launcher: launcherLocal, Program: rankLine(t, "rendezvous")})
-	r.want(t, 0)
-	out := r.stdout.String()
-	if !strings.HasPrefix(out, "[0] at 127.0.0.1:") || !strings.HasSuffix(out, " met [1 2]\n") {
-		t.Errorf("%q", out)
+	o := Options{Hosts: "a:1,b:2", Launcher: launcherLocal, Program: rankLine(t, "rendezvous")}
+	for within, at := range map[string]string{"": "127.0.0.1:", "20000-20099": "127.0.0.1:200"} {
+		o.Export = []string{"TIERFLOW_PORTS=" + within}
+		r := run(t, o)
+		r.want(t, 0)
+		out := r.stdout.String()
+		if !strings.HasPrefix(out, "[0] at "+at) || !strings.HasSuffix(out, " met [1 2]\n") {
+			t.Errorf("ports %q: %q", within, out)
+		}
+	}
+	for within, complaint := range map[string]string{
+		"20000":  "TIERFLOW_PORTS=20000 has fewer ports than the 2 needed here: each of ",
+		"20000-": `TIERFLOW_PORTS: ports "20000-"; allowed are FIRST-LAST`,
+	} {
+		o.Export = []string{"TIERFLOW_PORTS=" + within}
+		run(t, o).want(t, statusLauncher, complaint)
 	}
 }
 
@@ -76,7 +89,7 @@ func TestRendezvousEndsWithRank0(t *testing.T) {
 
 // TestRendezvousRemote: with ranks on other machines loopback must not be among the addresses.
 func TestRendezvousRemote(t *testing.T) {
-	file, addrs, err := listenRendezvous(false)
+	file, addrs, err := listenRendezvous(ports.Range{}, false)
 	if err != nil {
 		t.Skip("this machine has no address for others:", err)
 	}

@@ -57,6 +57,7 @@ var variables = []struct {
 	{"TIERFLOW_NUMA", Own},
 	{"TIERFLOW_PLAN", Root},
 	{"TIERFLOW_PORT", Own},
+	{"TIERFLOW_PORTS", Own},
 	{"TIERFLOW_PROFILE", Root},
 	{"TIERFLOW_RANK", Own},
 	{"TIERFLOW_RECORDER", Own},

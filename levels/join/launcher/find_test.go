@@ -59,6 +59,7 @@ func TestFind(t *testing.T) {
 		"mpiexec -pmi-port":       {"PMI_PORT=vm:42513 PMI_ID=1", "pmi asks shared"},
 		"plain srun":              {slurmStep + " TIERFLOW_SECRET=s", "slurm 1 of 4 at node0:16530"},
 		"plain srun, port given":  {slurmStep + " TIERFLOW_PORT=4000 TIERFLOW_SECRET=s", "slurm 1 of 4 at node0:4000"},
+		"plain srun, ports given": {slurmStep + " TIERFLOW_PORTS=4000-4000 TIERFLOW_SECRET=s", "slurm 1 of 4 at node0:4000"},
 		"srun -n1":                {daemon, "none 0 of 1"},
 		"a batch script":          {batch, "none 0 of 1"},
 		"Kubernetes":              {"JOB_COMPLETION_INDEX=2 TIERFLOW_SIZE=4 TIERFLOW_RENDEZVOUS=j-0.s:7777 TIERFLOW_SECRET=s", "kubernetes 2 of 4"},

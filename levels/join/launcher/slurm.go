@@ -4,14 +4,13 @@ import (
 	"hash/fnv"
 	"net"
 	"strconv"
+
+	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
-// Ports for ranks of a Slurm step or of torchrun to meet, unless TIERFLOW_PORT says otherwise: below
-// Linux's ports of outgoing connections.
-const (
-	firstPort = 15000
-	ports     = 16000
-)
+// meetingPorts are for ranks of a Slurm step or of torchrun to meet, unless TIERFLOW_PORT or TIERFLOW_PORTS says
+// otherwise: below Linux's ports of outgoing connections.
+var meetingPorts = ports.Range{First: 15000, Last: 30999}
 
 const envPort = "TIERFLOW_PORT"
 
@@ -57,7 +56,11 @@ func (v *Vars) meetingPort(job string) (int, bool) {
 	if v.Any(envPort) {
 		return v.Number(envPort, 1, 65535)
 	}
+	among := meetingPorts
+	if r, err := ports.Parse(v.Get(ports.Variable)); err == nil && r.Len() > 0 { // others complain
+		among = r
+	}
 	h := fnv.New32a()
 	h.Write([]byte(job))
-	return firstPort + int(h.Sum32()%ports), true
+	return int(among.First) + int(h.Sum32()%uint32(among.Len())), true
 }
