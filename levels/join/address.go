@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -81,12 +82,30 @@ func admits(filters []filter, name string, a netip.Addr) bool {
 	return included || chosen
 }
 
-// maxAddresses bounds the addresses of one rank.
-const maxAddresses = 64
+// preference is the place of an address in the order of the list: that of the first inclusion with it.
+func preference(filters []filter, name string, a netip.Addr) int {
+	return slices.IndexFunc(filters, func(f filter) bool { return !f.exclude && f.matches(name, a) })
+}
+
+// isOrdered reports whether a list says which of several interfaces come first.
+func isOrdered(filters []filter) bool {
+	inclusions := 0
+	for _, f := range filters {
+		if !f.exclude {
+			inclusions++
+		}
+	}
+	return inclusions > 1
+}
+
+const (
+	maxAddresses  = 64 // of one rank
+	maxAdvertised = 16 // given by its user
+)
 
 // ownAddresses returns this host's addresses that pass the filters, with their
-// subnets, in the order to be tried: IPv4 first, link-local IPv4 and loopback
-// last. IPv6 link-local addresses are left out: they mean nothing on a peer
+// subnets, in the order to be tried: that of the list, if it has one; IPv4 first, link-local
+// IPv4 and loopback last. IPv6 link-local addresses are left out: they mean nothing on a peer
 // without its name of the interface.
 func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 	interfaces, err := net.Interfaces()
@@ -94,6 +113,7 @@ func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 		return nil, fmt.Errorf("interfaces: %w", err)
 	}
 	var own []netip.Prefix
+	place := map[netip.Addr]int{}
 	var passedOver []string
 	for _, nic := range interfaces {
 		if nic.Flags&net.FlagUp == 0 {
@@ -109,6 +129,7 @@ func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 			case !ok:
 			case admits(filters, nic.Name, p.Addr()):
 				own = append(own, p)
+				place[p.Addr()] = preference(filters, nic.Name, p.Addr())
 			default:
 				passedOver = append(passedOver, nic.Name+" "+p.Addr().String())
 			}
@@ -120,7 +141,9 @@ func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 	if len(own) == 0 {
 		return nil, fmt.Errorf("no address passes the interface filters; this host has %s", strings.Join(passedOver, ", "))
 	}
-	slices.SortStableFunc(own, func(a, b netip.Prefix) int { return distance(a.Addr()) - distance(b.Addr()) })
+	slices.SortStableFunc(own, func(a, b netip.Prefix) int {
+		return cmp.Or(place[a.Addr()]-place[b.Addr()], distance(a.Addr())-distance(b.Addr()))
+	})
 	return own[:min(len(own), maxAddresses)], nil
 }
 
@@ -147,20 +170,41 @@ func distance(a netip.Addr) int {
 
 // openListeners listens for peers: on the wildcard address when any interface will
 // do, else on each address of own: the others stay shut. All have one port. It returns
-// the addresses to offer, in own's order.
-func (c *Config) openListeners(own []netip.Prefix, filtered bool) (listeners []net.Listener, offered []netip.AddrPort, err error) {
+// the addresses to offer, and how they came about: the rank's user has told them, or own has, in its order.
+func (c *Config) openListeners(own []netip.Prefix, filtered bool) (listeners []net.Listener, offered []netip.AddrPort, how Offer, err error) {
 	within, err := ports.Parse(c.Ports)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, 0, err
 	}
 	err = within.Try(c.meetingPorts(), func(port uint16) (err error) {
 		listeners, offered, err = listenAll(own, filtered, port)
 		return err
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("listen for peers: %w", err)
+		return nil, nil, 0, fmt.Errorf("listen for peers: %w", err)
 	}
-	return listeners, offered, nil
+	filters, _ := parseFilters(c.Interfaces) // checked before
+	switch {
+	case len(c.Advertise) > 0 && !c.isLocal():
+		return listeners, advertise(c.Advertise, offered), Advertised, nil
+	case isOrdered(filters):
+		return listeners, offered, Listed, nil
+	}
+	return listeners, offered, Found, nil
+}
+
+// advertise returns addresses in place of the offered ones, at their port. Loopback stays: it is for the
+// ranks of this host, which may not be reached from inside at the addresses that it has outside.
+func advertise(addrs []netip.Addr, offered []netip.AddrPort) (all []netip.AddrPort) {
+	for _, a := range addrs {
+		all = append(all, netip.AddrPortFrom(a, offered[0].Port()))
+	}
+	for _, o := range offered {
+		if o.Addr().IsLoopback() && !slices.Contains(addrs, o.Addr()) {
+			all = append(all, o)
+		}
+	}
+	return all[:min(len(all), maxAddresses)]
 }
 
 // meetingPorts returns those at which rank 0 is going to listen: others keep off them.
@@ -215,15 +259,15 @@ func closeListeners(listeners []net.Listener) {
 }
 
 // candidates orders the addresses of a peer for dialling from own: loopback first on
-// one host, then addresses in a subnet of ours, then the others. skipped says why the
-// rest is out of question.
-func candidates(own []netip.Prefix, filtered, sameHost bool, offered []netip.AddrPort) (targets []target, skipped []error) {
+// one host, then addresses in a subnet of ours, then the others; or as offered, if its user has said
+// an order. skipped says why the rest is out of question.
+func candidates(own []netip.Prefix, filtered, sameHost bool, how Offer, offered []netip.AddrPort) (targets []target, skipped []error) {
 	var tiers [3][]target
 	for _, a := range offered {
 		if a.Addr().IsLoopback() && !sameHost {
 			continue
 		}
-		if err := hopeless(own, sameHost, a.Addr()); err != nil {
+		if err := hopeless(own, sameHost || how == Advertised, a.Addr()); err != nil {
 			skipped = append(skipped, fmt.Errorf("%s: %w", a, err))
 			continue
 		}
@@ -232,19 +276,24 @@ func candidates(own []netip.Prefix, filtered, sameHost bool, offered []netip.Add
 		switch {
 		case a.Addr().IsLoopback():
 			tier, why = 0, "loopback of one host"
+		case how == Advertised:
+			why = "the address that it advertises"
 		case near:
 			tier, why = 1, "a subnet that both are in"
 		case source.IsValid():
 			why = "the system's routes, from an address that passes the filter"
+		}
+		if how != Found {
+			tier = min(tier, 1)
 		}
 		tiers[tier] = append(tiers[tier], target{"tcp", a.String(), source, why})
 	}
 	return slices.Concat(tiers[:]...), skipped
 }
 
-// hopeless says why a needn't be tried, if so.
-func hopeless(own []netip.Prefix, sameHost bool, a netip.Addr) error {
-	if !sameHost && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == a }) {
+// hopeless says why a needn't be tried, if so. ours: an address of this host may lead to the peer.
+func hopeless(own []netip.Prefix, ours bool, a netip.Addr) error {
+	if !ours && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == a }) {
 		return errors.New("is an address of this rank's own host too")
 	}
 	if !slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr().Is4() == a.Is4() }) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -81,8 +83,8 @@ func TestCandidates(t *testing.T) {
 	for _, s := range []string{"10.9.9.9:1", "192.168.1.6:1", "172.17.0.1:1", "[fd00::6]:1", "127.0.0.1:1"} {
 		offered = append(offered, netip.MustParseAddrPort(s))
 	}
-	print := func(own []netip.Prefix, filtered, sameHost bool) string {
-		targets, skipped := candidates(own, filtered, sameHost, offered)
+	print := func(own []netip.Prefix, filtered, sameHost bool, how Offer) string {
+		targets, skipped := candidates(own, filtered, sameHost, how, offered)
 		var b strings.Builder
 		for _, t := range targets {
 			fmt.Fprintf(&b, "%s", t.address)
@@ -96,14 +98,93 @@ func TestCandidates(t *testing.T) {
 	const noV6 = "[fd00::6]:1: this rank has no IPv6 address"
 	const ours = "172.17.0.1:1: is an address of this rank's own host too"
 	for _, c := range []struct{ got, want string }{
-		{print(own, false, false), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1, [" + ours + " " + noV6 + "]"},
-		{print(own[:1], true, false), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1 from 192.168.1.5, 172.17.0.1:1 from 192.168.1.5, [" + noV6 + "]"},
-		{print(own, false, true), "127.0.0.1:1 from 127.0.0.1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, 10.9.9.9:1, [" + noV6 + "]"},
+		{print(own, false, false, Found), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1, [" + ours + " " + noV6 + "]"},
+		{print(own[:1], true, false, Found), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1 from 192.168.1.5, 172.17.0.1:1 from 192.168.1.5, [" + noV6 + "]"},
+		{print(own, false, true, Found), "127.0.0.1:1 from 127.0.0.1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, 10.9.9.9:1, [" + noV6 + "]"},
+		// In the order of the peer's user, even if the way is longer.
+		{print(own, false, false, Listed), "10.9.9.9:1, 192.168.1.6:1 from 192.168.1.5, [" + ours + " " + noV6 + "]"},
+		// An address that this host has, too, may lead into a container of it.
+		{print(own, false, false, Advertised), "10.9.9.9:1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, [" + noV6 + "]"},
+		{print(own, false, true, Advertised), "127.0.0.1:1 from 127.0.0.1, 10.9.9.9:1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, [" + noV6 + "]"},
 	} {
 		if c.got != c.want {
 			t.Errorf("got  %s\nwant %s", c.got, c.want)
 		}
 	}
+}
+
+// Addresses come in the order of the list that admits them: the first item with them counts.
+func TestPreference(t *testing.T) {
+	for _, c := range []struct {
+		list    string
+		want    int // of eth1 with 10.1.2.3; -1: no order
+		ordered bool
+	}{
+		{"", -1, false},
+		{"!lo", -1, false},
+		{"eth1", 0, false},
+		{"!lo,eth1", 1, false},
+		{"ib0,eth1", 1, true},
+		{"ib0,eth*,eth1", 1, true},
+		{"10.1.0.0/16,eth1,!lo", 0, true},
+	} {
+		filters, err := parseFilters(launcher.NewVars(func(string) string { return c.list }).List("LIST"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := preference(filters, "eth1", netip.MustParseAddr("10.1.2.3")); got != c.want || isOrdered(filters) != c.ordered {
+			t.Errorf("%q: place %d, ordered %v", c.list, got, isOrdered(filters))
+		}
+	}
+	all, err := ownAddresses(nil)
+	if err != nil || len(all) < 2 {
+		t.Skip("this host has too few addresses", err)
+	}
+	var list []string // each alone, the last one first
+	for _, p := range slices.Backward(all) {
+		list = append(list, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()).String())
+	}
+	filters, _ := parseFilters(list)
+	got, err := ownAddresses(filters)
+	slices.Reverse(got)
+	if err != nil || !slices.Equal(got, all) {
+		t.Errorf("listed backwards, and turned round: %v, want %v, %v", got, all, err)
+	}
+}
+
+// Peers dial a rank at the addresses that it is told to advertise, in their order, at the port of its listener.
+func TestAdvertise(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has all of 127.0.0.0/8")
+	}
+	cs := configs(t, 3)
+	for r := range cs {
+		cs[r].Interfaces, cs[r].Node = nil, fmt.Sprint(r)
+		cs[r].Rendezvous = append(cs[r].Rendezvous, "192.0.2.1:9") // ranks may be on other hosts, then
+	}
+	cs[1].Advertise = []netip.Addr{netip.MustParseAddr("127.0.0.3"), netip.MustParseAddr("127.0.0.2")}
+	cs[2].Advertise = []netip.Addr{netip.MustParseAddr("203.0.113.7")}
+	jobs := mustJoin(t, cs)
+	for peer, want := range map[levels.Rank][]string{1: {"127.0.0.3", "127.0.0.2", "127.0.0.1"}, 2: {"127.0.0.1", "203.0.113.7"}} {
+		var got []string
+		routes, _ := jobs[0].Routes(peer)
+		for _, way := range routes {
+			host, port, _ := net.SplitHostPort(way.Address)
+			if got = append(got, host); port != fmt.Sprint(jobs[0].Peers[peer].Addrs[0].Port()) {
+				t.Errorf("rank %d is dialled at %s, and listens at %v", peer, way.Address, jobs[0].Peers[peer].Addrs)
+			}
+		}
+		got = slices.DeleteFunc(got, func(a string) bool { return a == "::1" })
+		if !slices.Equal(got, want) {
+			t.Errorf("rank %d is dialled at %v, want %v", peer, got, want)
+		}
+	}
+	first, _ := jobs[0].Routes(1)
+	c, err := net.Dial("tcp", first[0].Address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
 }
 
 // Jobs of one host share a range of ports. Each rank has one port, at all its addresses.
@@ -139,7 +220,7 @@ func TestPorts(t *testing.T) {
 	// Rank 0 is going to listen there.
 	meets := Config{Ports: "20200-20231", Rendezvous: []string{"h:20200"}}
 	for range 100 {
-		ls, offered, err := meets.openListeners(prefixes("127.0.0.1/8"), false)
+		ls, offered, _, err := meets.openListeners(prefixes("127.0.0.1/8"), false)
 		if err != nil || offered[0].Port() == 20200 {
 			t.Errorf("offers %v, %v", offered, err)
 		}

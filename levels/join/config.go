@@ -75,9 +75,13 @@ type Config struct {
 	// Site names the site of the node, one of several with slower links between
 	// them than inside. Empty: unknown.
 	Site string
-	// Interfaces to use: names, name*, subnets; ! in front excludes. Empty: all, or loopback alone
-	// if that is where Rendezvous is: then all ranks are on one host.
+	// Interfaces to use: names, name*, subnets; ! in front excludes. Peers try those of the first item
+	// first, and so on. Empty: all, or loopback alone if that is where Rendezvous is: then all ranks are on one host.
 	Interfaces []string
+	// Advertise has the addresses that peers on other hosts are to dial this rank at, in the order to try
+	// them: where addresses are translated on the way, or a container has others than its host. Empty: those of
+	// Interfaces. It changes nothing if all ranks are on one host.
+	Advertise []netip.Addr
 	// Ports is the range of ports to listen at, FIRST-LAST: this rank takes one, and rank 0 another if it opens a
 	// rendezvous with [Config.Share]. Empty: the system's choice.
 	Ports string
@@ -121,12 +125,21 @@ func (c Config) String() string {
 		{"site", c.Site},
 		{"interfaces", strings.Join(c.Interfaces, ",")},
 		{"ports", c.Ports},
+		{"offered as", joined(c.Advertise)},
 	} {
 		if set[1] != "" {
 			line += ", " + set[0] + " " + set[1]
 		}
 	}
 	return line
+}
+
+func joined(all []netip.Addr) string {
+	var texts []string
+	for _, a := range all {
+		texts = append(texts, a.String())
+	}
+	return strings.Join(texts, ",")
 }
 
 // GoString keeps the secret out of %#v too.
@@ -144,6 +157,14 @@ func (c *Config) check() error {
 	_, err := parseFilters(c.Interfaces)
 	_, err2 := ports.Parse(c.Ports)
 	errs = append(errs, err, err2)
+	if len(c.Advertise) > maxAdvertised {
+		errs = append(errs, fmt.Errorf("%d addresses to be dialled at; allowed are %d", len(c.Advertise), maxAdvertised))
+	}
+	for _, a := range c.Advertise {
+		if !launcher.IsAddressable(a) {
+			errs = append(errs, fmt.Errorf("address %s to be dialled at; allowed are those that other hosts may dial", a))
+		}
+	}
 	if len(c.Hello) > MaxHello {
 		errs = append(errs, fmt.Errorf("hello of %d bytes; allowed are %d", len(c.Hello), MaxHello))
 	}

@@ -109,7 +109,7 @@ func (j *Job) admitMending(g greeting, c net.Conn) {
 // Dial connects to another rank over TCP, authenticated; its Accept handler gets
 // the other end with this purpose, 0 to 239. It tries all addresses of the peer,
 // each after a short lead of those before: loopback on the same host, then shared
-// subnets, then the rest; with an Interfaces filter always from an admitted
+// subnets, then the rest, or the order that the peer's user has given; with an Interfaces filter always from an admitted
 // address. Without a deadline in ctx it gives up after 30 s, with a [ReachError]. The
 // connection has Go's default keepalive and no limit on unacknowledged data: a
 // silent host shows in OnLost.
@@ -221,7 +221,7 @@ func (j *Job) targets(peer levels.Rank, local bool) (targets []target, skipped [
 	if local {
 		return []target{{network: "unix", address: it.Unix}}, nil
 	}
-	return candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Addrs)
+	return candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Offer, it.Addrs)
 }
 
 func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local bool) (net.Conn, error) {

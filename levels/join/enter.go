@@ -191,11 +191,11 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		return nil, nil, err
 	}
 	j.filtered = len(cfg.Interfaces) > 0 || cfg.isLocal()
-	listeners, offered, err := cfg.openListeners(j.own, j.filtered)
+	listeners, offered, how, err := cfg.openListeners(j.own, j.filtered)
 	if err != nil {
 		return nil, nil, err
 	}
-	self.Addrs = offered
+	self.Addrs, self.Offer = offered, how
 	self.NUMA, self.Site = cfg.domain(systemDomain), cfg.Site
 	local, path, err := listenUnix()
 	if err != nil {

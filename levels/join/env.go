@@ -20,6 +20,7 @@ const (
 	envNUMA         = "TIERFLOW_NUMA"
 	envSite         = "TIERFLOW_SITE"
 	envInterfaces   = "TIERFLOW_INTERFACES"
+	envAdvertise    = "TIERFLOW_ADVERTISE"
 	envTimeout      = "TIERFLOW_JOIN_TIMEOUT"
 	envTLS          = "TIERFLOW_TLS"
 )
@@ -27,7 +28,7 @@ const (
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of whoever
 // started this process, as package launcher finds out, else a job of one rank.
 // TIERFLOW_LAUNCHER names the launcher to believe. TIERFLOW_SECRET, _NODE, _NUMA,
-// _SITE, _INTERFACES, _PORTS, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
+// _SITE, _INTERFACES, _PORTS, _ADVERTISE, _JOIN_TIMEOUT and _TLS serve all, and TIERFLOW_RENDEZVOUS replaces the
 // address told by a launcher. _NODE and _NUMA name a node and a NUMA domain for
 // this rank in place of the real ones: with them one host plays several. _SITE names
 // the site of the node; nothing else tells it. The error has one line for each
@@ -49,6 +50,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		Site:       getenv(envSite),
 		Interfaces: e.List(envInterfaces),
 		Ports:      getenv(ports.Variable),
+		Advertise:  e.Addresses(envAdvertise),
 		Rendezvous: e.List(envRendezvous),
 		Timeout:    e.timeout(),
 	}
@@ -149,6 +151,9 @@ func (e environment) checkRest(c *Config, advice string) {
 	complain(envInterfaces, err)
 	_, err = ports.Parse(c.Ports)
 	complain(ports.Variable, err)
+	if len(c.Advertise) > maxAdvertised {
+		e.Add("%s has %d addresses; allowed are %d", envAdvertise, len(c.Advertise), maxAdvertised)
+	}
 	complain(envNUMA, checkDomain("NUMA domain", c.NUMA))
 	complain(envSite, checkDomain("site", c.Site))
 	complain(envTLS, c.checkTLS())

@@ -12,8 +12,8 @@ func TestFromEnv(t *testing.T) {
 	for _, c := range []struct{ env, want string }{
 		{"", "rank 0 of 1 from an environment without job variables"},
 		{
-			"TIERFLOW_RANK=3 TIERFLOW_SIZE=8 TIERFLOW_RENDEZVOUS=10.0.0.1:4000,[fd00::1]:4000 TIERFLOW_SECRET=xyzzy TIERFLOW_NODE=a TIERFLOW_NUMA=left TIERFLOW_SITE=east TIERFLOW_INTERFACES=eth*,!eth1 TIERFLOW_PORTS=4000-4099",
-			"rank 3 of 8 from TIERFLOW_ variables, rendezvous 10.0.0.1:4000,[fd00::1]:4000, secret set, node a, NUMA domain left, site east, interfaces eth*,!eth1, ports 4000-4099",
+			"TIERFLOW_RANK=3 TIERFLOW_SIZE=8 TIERFLOW_RENDEZVOUS=10.0.0.1:4000,[fd00::1]:4000 TIERFLOW_SECRET=xyzzy TIERFLOW_NODE=a TIERFLOW_NUMA=left TIERFLOW_SITE=east TIERFLOW_INTERFACES=eth*,!eth1 TIERFLOW_PORTS=4000-4099 TIERFLOW_ADVERTISE=203.0.113.7,2001:db8::7",
+			"rank 3 of 8 from TIERFLOW_ variables, rendezvous 10.0.0.1:4000,[fd00::1]:4000, secret set, node a, NUMA domain left, site east, interfaces eth*,!eth1, ports 4000-4099, offered as 203.0.113.7,2001:db8::7",
 		},
 		{
 			"RANK=1 WORLD_SIZE=2 MASTER_ADDR=fd00::1 MASTER_PORT=29500 TIERFLOW_SECRET=none",
@@ -74,6 +74,10 @@ func TestFromEnvErrors(t *testing.T) {
 		}},
 		{"JOB_COMPLETION_INDEX=0 TIERFLOW_SIZE=2", []string{"TIERFLOW_RENDEZVOUS is missing: a pod", "TIERFLOW_SECRET is missing"}},
 		{"TIERFLOW_LAUNCHER=mpi", []string{`TIERFLOW_LAUNCHER="mpi"; allowed are`}},
+		{"TIERFLOW_ADVERTISE=h,0.0.0.0,fe80::1%eth0,::ffff:10.0.0.1,10.0.0.1:80,10.0.0.1", []string{
+			`TIERFLOW_ADVERTISE: "h"; allowed are IP addresses that other hosts may dial`, `"0.0.0.0"`, `"fe80::1%eth0"`, `"::ffff:10.0.0.1"`, `"10.0.0.1:80"`,
+		}},
+		{"TIERFLOW_ADVERTISE=" + strings.Repeat("10.0.0.1,", 17), []string{"TIERFLOW_ADVERTISE has 17 addresses; allowed are 16"}},
 		{"TIERFLOW_PORTS=4099-4000", []string{`TIERFLOW_PORTS: ports "4099-4000"; allowed are FIRST-LAST and one port, 1 to 65535`}},
 		{"TIERFLOW_JOIN_TIMEOUT=30", []string{`TIERFLOW_JOIN_TIMEOUT="30"; allowed are 1s to 24h`}},
 		{"TIERFLOW_JOIN_TIMEOUT=25h", []string{`TIERFLOW_JOIN_TIMEOUT="25h"`}},

@@ -23,6 +23,7 @@ type invitation struct {
 	Secret string   `json:"secret,omitempty"`
 	Host   *Host    `json:"host,omitempty"` // rank 0's; nil: it didn't fit
 	Open   bool     `json:"open,omitempty"` // rank 0 listens there already
+	Offer  Offer    `json:"how,omitempty"`  // how At came about
 }
 
 const (
@@ -135,7 +136,7 @@ func (c *Config) orderAddresses(i invitation) {
 		}
 		offered = append(offered, at)
 	}
-	if targets, _ := candidates(own, len(c.Interfaces) > 0, host == *i.Host, offered); len(targets) > 0 {
+	if targets, _ := candidates(own, len(c.Interfaces) > 0, host == *i.Host, i.Offer, offered); len(targets) > 0 {
 		c.targets = targets
 	}
 }
@@ -164,14 +165,14 @@ func (c *Config) invitation() (invitation, error) {
 	if err != nil {
 		return i, err
 	}
-	listeners, offered, err := c.openListeners(own, len(c.Interfaces) > 0)
+	listeners, offered, how, err := c.openListeners(own, len(c.Interfaces) > 0)
 	if err != nil {
 		return i, err
 	}
 	for _, a := range offered {
 		i.At = append(i.At, a.String())
 	}
-	c.opened, i.Open = listeners, true
+	c.opened, i.Open, i.Offer = listeners, true, how
 	return i, nil
 }
 

@@ -28,6 +28,7 @@ type Peer struct {
 	NUMA    string           // NUMA domain of the node; empty: unknown, or several
 	Site    string           // site of the node; empty: unknown
 	Addrs   []netip.AddrPort // its listeners, in the order to try
+	Offer   Offer            // how Addrs came about
 	Unix    string           // its unix listener, for ranks of the same host
 	PID     int
 	Born    uint64 // when its process began, see package process; 0: unknown
@@ -35,6 +36,15 @@ type Peer struct {
 	UID     int
 	Hello   []byte // the caller's
 }
+
+// Offer is how the addresses of a rank and their order came about.
+type Offer uint8
+
+const (
+	Found      Offer = iota // the system's interfaces have them
+	Listed                  // so, and Interfaces has the order
+	Advertised              // Advertise has them; they may be translated on the way
+)
 
 // nodeKey is equal for ranks of one node.
 func (p *Peer) nodeKey() string {

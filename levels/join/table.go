@@ -91,6 +91,7 @@ type common struct {
 	UID     int          `json:",omitempty"`
 	Space   string       `json:",omitempty"`
 	IPs     []netip.Addr `json:",omitempty"`
+	Offer   Offer        `json:",omitempty"`
 }
 
 // row is the rest of a rank's record.
@@ -108,7 +109,7 @@ func (t *table) encode() []byte {
 	var p packed
 	index := map[string]int{}
 	for _, peer := range t.Peers {
-		c := common{peer.Version, peer.Host, peer.Node, peer.NUMA, peer.Site, peer.UID, peer.Space, nil}
+		c := common{peer.Version, peer.Host, peer.Node, peer.NUMA, peer.Site, peer.UID, peer.Space, nil, peer.Offer}
 		r := row{X: peer.Unix, P: peer.PID, B: peer.Born, H: peer.Hello}
 		for _, a := range peer.Addrs {
 			c.IPs = append(c.IPs, a.Addr())
@@ -170,7 +171,7 @@ func (p *packed) peer(rank levels.Rank, size int) (*Peer, error) {
 	}
 	peer := &Peer{
 		Rank: rank, Size: size, Version: c.Version, Host: c.Host, Node: c.Node, NUMA: c.NUMA, Site: c.Site,
-		Unix: r.X, PID: r.P, Born: r.B, Space: c.Space, UID: c.UID, Hello: r.H,
+		Unix: r.X, PID: r.P, Born: r.B, Space: c.Space, UID: c.UID, Hello: r.H, Offer: c.Offer,
 	}
 	for i, ip := range c.IPs {
 		peer.Addrs = append(slices.Grow(peer.Addrs, len(c.IPs)-i), netip.AddrPortFrom(ip, r.T[i%len(r.T)]))

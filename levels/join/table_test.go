@@ -35,7 +35,8 @@ func manyPeers(nodes, each int) []*Peer {
 func TestTableRoundTrip(t *testing.T) {
 	peers := manyPeers(3, 2)
 	peers[1].Hello = []byte("hi")
-	peers[2].Addrs[1] = netip.MustParseAddrPort("[fd00::9]:99") // a port of its own, as with filters
+	peers[2].Addrs[1] = netip.MustParseAddrPort("[fd00::9]:99") // a port of its own
+	peers[4].Offer = Advertised
 	peers[3].Addrs, peers[3].Site, peers[3].Node, peers[3].UID = nil, "x", "elsewhere", 0
 	table := table{Peers: peers}
 	got, err := parseTable(table.encode(), len(peers))

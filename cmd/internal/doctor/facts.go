@@ -94,15 +94,17 @@ func factsOf(cfg *join.Config, job *join.Job) *facts {
 		Available: cmp.Or(memory.System(), -1),
 	}
 	var offered []string
+	var how join.Offer
 	if job != nil {
 		self := job.Peers[job.Rank]
 		f.Node, f.NUMA = job.Topology.NodeName(job.Rank), self.NUMA
 		f.seal(cfg, job)
+		how = self.Offer
 		for _, a := range self.Addrs {
 			offered = append(offered, a.Addr().String())
 		}
 	}
-	f.Addresses = addresses(offered, cfg.Interfaces)
+	f.Addresses = addresses(offered, how, cfg.Interfaces)
 	f.readSystem()
 	return f
 }
@@ -124,7 +126,7 @@ func (f *facts) seal(cfg *join.Config, job *join.Job) {
 }
 
 // addresses lists this host's, offered ones first. offered is in order; nil outside of a job.
-func addresses(offered, filters []string) []address {
+func addresses(offered []string, how join.Offer, filters []string) []address {
 	nics, err := net.Interfaces()
 	if err != nil {
 		return []address{{Use: err.Error()}}
@@ -140,7 +142,12 @@ func addresses(offered, filters []string) []address {
 			if err != nil {
 				continue
 			}
-			all = append(all, address{ip.String(), nic.Name, use(ip, nic.Flags, offered, filters)})
+			all = append(all, address{ip.String(), nic.Name, use(ip, nic.Flags, offered, how, filters)})
+		}
+	}
+	for i, o := range offered {
+		if !slices.ContainsFunc(all, func(a address) bool { return a.Address == o }) {
+			all = append(all, address{o, "advertised", "offered as " + ordinal(i)})
 		}
 	}
 	place := func(a address) uint { return uint(slices.Index(offered, a.Address)) } // -1 is the largest then: other addresses come last
@@ -149,7 +156,7 @@ func addresses(offered, filters []string) []address {
 }
 
 // use says in which order an address is offered, or why it isn't.
-func use(ip net.IP, flags net.Flags, offered, filters []string) string {
+func use(ip net.IP, flags net.Flags, offered []string, how join.Offer, filters []string) string {
 	switch i := slices.Index(offered, ip.String()); {
 	case i >= 0 && ip.IsLoopback():
 		return fmt.Sprintf("offered as %s, for ranks of this host", ordinal(i))
@@ -161,6 +168,8 @@ func use(ip net.IP, flags net.Flags, offered, filters []string) string {
 		return "not offered: link-local"
 	case offered == nil:
 		return ""
+	case how == join.Advertised:
+		return "not offered: TIERFLOW_ADVERTISE has others"
 	case len(filters) > 0:
 		return "not offered: TIERFLOW_INTERFACES=" + strings.Join(filters, ",")
 	case !slices.ContainsFunc(offered, func(a string) bool { return !net.ParseIP(a).IsLoopback() }):

@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner/rules"
 )
@@ -71,6 +72,7 @@ type agent struct {
 	bound      [][]int         // processors of each rank; nil: none is bound
 	feeders    map[int]*feeder // by rank; ranks without input have none
 	listener   *os.File        // rank 0's; closed by close, and before by run unless ranks may be started again
+	meeting    string          // its addresses for the ranks here
 	traces     traces          // the ranks' files of steps
 	released   bool
 	inputEnded bool
@@ -259,8 +261,14 @@ func (a *agent) equip(s *start) (rendezvous string, err error) {
 	if a.bound, err = bindHere(s); err != nil || !s.Listen {
 		return "", err
 	}
-	a.listener, rendezvous, err = listenRendezvous(within, s.Loopback)
-	return rendezvous, err
+	given := launcher.NewVars((&Options{Env: s.given()}).getenv)
+	advertised := given.Addresses(envAdvertise)
+	if err := given.Err(); err != nil {
+		return "", err
+	}
+	m, err := listenRendezvous(within, advertised, s.Loopback)
+	a.listener, a.meeting = m.file, m.near
+	return m.far, err
 }
 
 // ports returns the range of ports for the listeners here, if it has enough.
@@ -325,6 +333,7 @@ func findProgram(program, dir string) (path string, status int, err error) {
 func (a *agent) run(rendezvous string) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
+	rendezvous = cmp.Or(a.meeting, rendezvous)
 	for i, rank := range a.start.Ranks {
 		if err := a.startRank(i, rendezvous, restartOrder{First: true}, a.feeders[rank]); err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))

@@ -15,9 +15,10 @@ var remotePrefixes = []string{envPrefix, "OMP_"}
 // remoteNames go to other hosts unasked, as they say how Go programs run.
 var remoteNames = []string{"GOMAXPROCS", "GOGC", "GOMEMLIMIT", "GODEBUG", "GOTRACEBACK"}
 
-// isRemote reports whether a variable goes to other hosts unasked.
+// isRemote reports whether a variable goes to other hosts unasked. The addresses of this one don't.
 func isRemote(key string) bool {
-	return slices.Contains(remoteNames, key) || slices.ContainsFunc(remotePrefixes, func(p string) bool { return strings.HasPrefix(key, p) })
+	return key != envAdvertise &&
+		(slices.Contains(remoteNames, key) || slices.ContainsFunc(remotePrefixes, func(p string) bool { return strings.HasPrefix(key, p) }))
 }
 
 // passedEnv returns the variables of all ranks: those of the launcher's environment, then the

@@ -27,6 +27,10 @@ func TestExport(t *testing.T) {
 			t.Errorf("%s: %q, want twice %q", name, got, want)
 		}
 	}
+	here := []string{"TIERFLOW_ADVERTISE=10.0.0.1", "TIERFLOW_PORTS=1-9"}
+	if there := passedEnv(here, false); !slices.Equal(there, here[1:]) || !slices.Equal(passedEnv(here, true), here) {
+		t.Errorf("other hosts get %q: the launcher's addresses are not theirs", there)
+	}
 	for export, want := range map[string]string{
 		"MISSING":         "variable MISSING is not in the launcher's environment: set it, or give MISSING=VALUE",
 		"=x":              `variable "=x": give NAME, or NAME=VALUE`,

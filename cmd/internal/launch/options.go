@@ -119,7 +119,7 @@ type Options struct {
 	Dir string
 
 	// Env is the launcher's environment, key=value. Local ranks get all of it. Ranks on other
-	// hosts get parts of it on top of their host's: TIERFLOW_*, OMP_*, the settings of Go
+	// hosts get parts of it on top of their host's: TIERFLOW_* but not TIERFLOW_ADVERTISE, OMP_*, the settings of Go
 	// programs (GOMAXPROCS, GOGC, GOMEMLIMIT, GODEBUG, GOTRACEBACK), and Export. In TIERFLOW_PLAN
 	// agents replace words of other libraries, see [rules.ExpandWords]. Default: os.Environ().
 	Env []string

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"strconv"
 	"strings"
@@ -11,30 +12,48 @@ import (
 	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
-// listenRendezvous opens rank 0's listener. It returns a file to inherit and its addresses for
-// others. With loopback no rank is on another machine, and nothing outside can connect.
-func listenRendezvous(within ports.Range, loopback bool) (*os.File, string, error) {
+// meeting is where ranks meet rank 0.
+type meeting struct {
+	file *os.File // rank 0's listener, to inherit
+	far  string   // its addresses for ranks on other hosts
+	near string   // and for those on its own
+}
+
+// listenRendezvous opens rank 0's listener. advertised are the addresses that others are to dial in place of the
+// interfaces' own. With loopback no rank is on another machine, and nothing outside can connect.
+func listenRendezvous(within ports.Range, advertised []netip.Addr, loopback bool) (m meeting, err error) {
 	l, err := listenTCP(within, loopback)
 	if err != nil {
-		return nil, "", fmt.Errorf("rendezvous: %w", err)
+		return m, fmt.Errorf("rendezvous: %w", err)
 	}
 	defer l.Close() // the file is a duplicate
 	at := l.Addr().(*net.TCPAddr)
-	ips := []net.IP{at.IP}
-	if !loopback {
-		if ips, err = interfaceAddrs(at); err != nil {
-			return nil, "", fmt.Errorf("rendezvous: %w", err)
+	var others, own []string
+	add := func(list []string, ip string) []string {
+		return append(list, net.JoinHostPort(ip, strconv.Itoa(at.Port)))
+	}
+	if loopback {
+		own = add(own, at.IP.String())
+	} else {
+		for _, a := range advertised {
+			others = add(others, a.String())
+		}
+		ips, err := interfaceAddrs(at)
+		if err != nil && len(others) == 0 {
+			return m, fmt.Errorf("rendezvous: %w", err)
+		}
+		for _, ip := range ips {
+			own = add(own, ip.String())
 		}
 	}
-	file, err := l.File()
-	if err != nil {
-		return nil, "", fmt.Errorf("rendezvous: %w", err)
+	m.near = strings.Join(append(own, others...), ",")
+	if m.far = strings.Join(others, ","); m.far == "" {
+		m.far = m.near
 	}
-	var list []string
-	for _, ip := range ips {
-		list = append(list, net.JoinHostPort(ip.String(), strconv.Itoa(at.Port)))
+	if m.file, err = l.File(); err != nil {
+		return m, fmt.Errorf("rendezvous: %w", err)
 	}
-	return file, strings.Join(list, ","), nil
+	return m, nil
 }
 
 // listenTCP listens on loopback, or on all interfaces, by IPv6 and IPv4 if the system has both.

@@ -6,8 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -87,17 +89,33 @@ func TestRendezvousEndsWithRank0(t *testing.T) {
 	run(t, Options{Ranks: 2, Program: rankLine(t, "late")}).want(t, 0)
 }
 
+var portNumber = regexp.MustCompile(`:[0-9]+(,|$)`)
+
 // TestRendezvousRemote: with ranks on other machines loopback must not be among the addresses.
 func TestRendezvousRemote(t *testing.T) {
-	file, addrs, err := listenRendezvous(ports.Range{}, false)
+	m, err := listenRendezvous(ports.Range{}, nil, false)
 	if err != nil {
 		t.Skip("this machine has no address for others:", err)
 	}
-	defer file.Close()
-	for _, a := range strings.Split(addrs, ",") {
+	defer m.file.Close()
+	for _, a := range strings.Split(m.far, ",") {
 		if strings.HasPrefix(a, "127.") || strings.HasPrefix(a, "[::1]") || strings.HasPrefix(a, "[fe80") {
-			t.Errorf("address %s in %s", a, addrs)
+			t.Errorf("address %s in %s", a, m.far)
 		}
+	}
+	if m.near != m.far {
+		t.Errorf("ranks on rank 0's host meet at %s, others at %s", m.near, m.far)
+	}
+	own := portNumber.ReplaceAllString(m.near, ":1$1")
+	at, err := listenRendezvous(ports.Range{}, []netip.Addr{netip.MustParseAddr("203.0.113.7"), netip.MustParseAddr("2001:db8::7")}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer at.file.Close()
+	const told = "203.0.113.7:1,[2001:db8::7]:1"
+	far, near := portNumber.ReplaceAllString(at.far, ":1$1"), portNumber.ReplaceAllString(at.near, ":1$1")
+	if far != told || near != own+","+told {
+		t.Errorf("advertised: others meet at %s, want %s; those on rank 0's host at %s, want %s first", far, told, near, own)
 	}
 }
 

@@ -15,10 +15,11 @@ const (
 	envSecret       = "TIERFLOW_SECRET"
 	envNode         = "TIERFLOW_NODE"
 	envLauncher     = "TIERFLOW_LAUNCHER"
-	envDoor         = "TIERFLOW_DOOR"     // read by ranks, and by the agent sweeping up behind them
-	envState        = "TIERFLOW_STATE_FD" // the descriptor of a rank's pipe
-	envPlan         = "TIERFLOW_PLAN"     // read by ranks; the agent replaces words of other libraries
-	envBind         = "TIERFLOW_BIND"     // read by launcher and agent, for a rank's own ranks
+	envDoor         = "TIERFLOW_DOOR"      // read by ranks, and by the agent sweeping up behind them
+	envState        = "TIERFLOW_STATE_FD"  // the descriptor of a rank's pipe
+	envPlan         = "TIERFLOW_PLAN"      // read by ranks; the agent replaces words of other libraries
+	envAdvertise    = "TIERFLOW_ADVERTISE" // read by ranks, and by the agent of rank 0
+	envBind         = "TIERFLOW_BIND"      // read by launcher and agent, for a rank's own ranks
 
 	firstFD = 3 // of exec.Cmd's ExtraFiles
 )

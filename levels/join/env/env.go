@@ -31,6 +31,7 @@ var variables = []struct {
 	name  string
 	whose Whose
 }{
+	{"TIERFLOW_ADVERTISE", Own},
 	{"TIERFLOW_BIND", Launcher},
 	{"TIERFLOW_BLAME_FD", Launcher},
 	{"TIERFLOW_CALL_TIMEOUT", Own},

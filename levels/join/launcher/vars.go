@@ -3,6 +3,7 @@ package launcher
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"strconv"
 	"strings"
 
@@ -74,6 +75,24 @@ func (v *Vars) List(name string) []string {
 		}
 	}
 	return items
+}
+
+// Addresses returns the IP addresses of a variable, between commas.
+func (v *Vars) Addresses(name string) (all []netip.Addr) {
+	for _, item := range v.List(name) {
+		a, err := netip.ParseAddr(item)
+		if err != nil || !IsAddressable(a) {
+			v.Add("%s: %q; allowed are IP addresses that other hosts may dial, such as 203.0.113.7", name, item)
+			continue
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// IsAddressable reports whether a may mean the same host to all ranks.
+func IsAddressable(a netip.Addr) bool {
+	return a.IsValid() && a.Zone() == "" && !a.Is4In6() && !a.IsUnspecified() && !a.IsMulticast()
 }
 
 // place reads a rank and a size.
