@@ -50,6 +50,8 @@ func (j *Job) admit(g greeting, c net.Conn) {
 	case g.purpose == purposeTree && j.settled:
 		child = newEdge(g.from, c)
 		handler = nil
+	case g.purpose == purposeProbe:
+		handler = j.answerProbe
 	case g.purpose == purposeMend:
 		j.admitMending(g, c)
 		handler = nil

@@ -51,10 +51,10 @@ func (t target) greetAt(ctx context.Context, by credentials, g greeting) (net.Co
 	}
 	guarded := c
 	if err := within(ctx, c, func() (err error) {
-		if guarded, err = by.guard.dial(c, g.from); err != nil {
-			return err
+		if guarded, err = by.guard.dial(c, g.from); err == nil {
+			err = by.guard.addRefusal(greet(guarded, by.key, g), c)
 		}
-		return by.guard.addRefusal(greet(guarded, by.key, g), c)
+		return explainSilence(c, err)
 	}); err != nil {
 		return nil, fmt.Errorf("%s: %w", t.address, err)
 	}
@@ -78,7 +78,7 @@ func within(ctx context.Context, c net.Conn, do func() error) error {
 }
 
 // persist is greetAt, repeated after failures if again says that they may pass. When ctx ends
-// the error is that of the last attempt with enough time.
+// the error is that of the last attempt with packets that get lost, else that of the last with enough time.
 func (t target) persist(ctx context.Context, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	var why error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -86,7 +86,7 @@ func (t target) persist(ctx context.Context, by credentials, hello func() greeti
 		if err == nil || !again(err) {
 			return c, err
 		}
-		if why == nil || ctx.Err() == nil && !timedOut(err) {
+		if why == nil || isLoss(err) || !isLoss(why) && ctx.Err() == nil && !timedOut(err) {
 			why = err
 		}
 		select {

@@ -39,6 +39,7 @@ const (
 	purposeRendezvous uint8 = 0xf0
 	purposeTree       uint8 = 0xf1
 	purposeMend       uint8 = 0xf2 // a broken edge
+	purposeProbe      uint8 = 0xf3 // whether packets pass
 )
 
 // proof shows that its maker holds key. The role keeps a proof from being sent

@@ -77,6 +77,7 @@ func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []targ
 		if _, err = c.Write(frame{kind: frameRecord, from: cfg.Rank, payload: record}.encode()); err == nil {
 			p, err = awaitPlace(c, cfg.Rank, cfg.Size)
 		}
+		err = explainSilence(c, err)
 		if err != nil && ctx.Err() != nil { // gave up, and is not at fault
 			deliver(c, frame{kind: frameGoodbye, from: cfg.Rank}.encode(), time.Now().Add(farewellTime))
 		}

@@ -33,8 +33,8 @@ func Command() *cobra.Command {
 		Long: `Examines the job that this process was started in, or this host if it is in none.
 From each rank: who started it, which addresses it offers, versions, limits, clocks,
 CPUs that it is bound to, congestion control, whether ranks of a node may read each
-other's memory. Every pair of ranks connects in both directions, and measures latency
-and bandwidth over the links that collectives use.
+other's memory. Every pair of ranks connects in both directions, sends small and large
+packets, and measures latency and bandwidth over the links that collectives use.
 
 Rank 0 prints the verdict first. Problems keep a job from running, or make a pair
 slower than expected: 100us and 2gbit inside a node, 1ms and 400mbit between nodes,

@@ -36,16 +36,8 @@ const closeTime = 2 * time.Second
 // examine does all parts. All ranks do the same exchanges in the same order, even after a failure
 // on one of them.
 func (e *examination) examine(ctx context.Context) error {
-	e.job.Accept(greet)
-	if _, err := e.job.Exchange(ctx, nil); err != nil {
-		return err
-	}
 	e.self.reach(ctx, e.job)
 	if _, err := e.job.Exchange(ctx, nil); err != nil { // nobody tries any more
-		return err
-	}
-	e.job.Accept(nil)
-	if _, err := e.job.Exchange(ctx, nil); err != nil { // later connections are for the world
 		return err
 	}
 	var err error
@@ -131,10 +123,11 @@ func (e *examination) measure(ctx context.Context) error {
 	return err
 }
 
-// isApart reports whether one of a pair could not reach the other.
+// isApart reports whether one of a pair could not reach the other, or not with all packets.
 func (e *examination) isApart(p pair) bool {
 	to := func(from, to int) bool {
-		return slices.ContainsFunc(e.all[from].Unreached, func(f failure) bool { return f.Rank == to })
+		return slices.ContainsFunc(e.all[from].Unreached, func(f failure) bool { return f.Rank == to }) ||
+			slices.ContainsFunc(e.all[from].Narrow, func(n narrow) bool { return n.Rank == to })
 	}
 	return to(p.a, p.b) || to(p.b, p.a)
 }

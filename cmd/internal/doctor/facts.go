@@ -68,6 +68,7 @@ type facts struct {
 	Addresses []address `json:"addresses"`
 	Routes    []route   `json:"routes"`
 	Unreached []failure `json:"unreached"`
+	Narrow    []narrow  `json:"narrow"`
 	Untried   int       `json:"untried"` // ranks left out for lack of time
 	Error     string    `json:"error"`   // that ended the examination on this rank
 }

@@ -27,6 +27,7 @@ const (
 
 // judge finds faults. err ended the examination, if not nil.
 func (r *report) judge(e *examination, s slowest, err error) {
+	r.judgePackets(e) // other failures may follow from it
 	if err != nil {
 		r.problem("%s", e.describe(err))
 	}
@@ -81,6 +82,25 @@ func (r *report) problem(format string, args ...any) {
 
 func (r *report) warning(format string, args ...any) {
 	r.Warnings = append(r.Warnings, fmt.Sprintf(format, args...))
+}
+
+// judgePackets names the hosts that only small packets come to, with one pair of ranks for all.
+func (r *report) judgePackets(e *examination) {
+	type way struct{ from, to string }
+	ways, examples := map[way]int{}, map[way]string{}
+	var order []way
+	for _, f := range e.all {
+		for _, n := range f.Narrow {
+			w := way{f.Host, e.hostOf(n.Rank)}
+			if ways[w]++; ways[w] == 1 {
+				order = append(order, w)
+				examples[w] = fmt.Sprintf("those of %d bytes, such as r%d>r%d", n.Size, f.Rank, n.Rank)
+			}
+		}
+	}
+	for _, w := range order {
+		r.problem("small packets from %s come to %s, %s, don't (%d pair%s of ranks): %s", w.from, w.to, examples[w], ways[w], kit.Plural(ways[w]), join.PacketAdvice)
+	}
 }
 
 // judgeLimits looks at limits in the way of a job of this size.

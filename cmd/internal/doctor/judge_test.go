@@ -62,7 +62,16 @@ func TestFindings(t *testing.T) {
 		"well":    {spoil: func(*examination) {}},
 		"dead":    {spoil: func(e *examination) { e.errors = []string{"r0>r3: 65536 bytes there: timeout"} }, problems: []string{"measurement ended: r0>r3: 65536"}},
 		"no path": {spoil: func(e *examination) { e.all[1].Unreached = []failure{{2, "at 10.0.0.3:7: refused"}} }, problems: []string{"rank 1 (h0) has no connection to rank 2 (h1) at 10.0.0.3:7: refused"}},
-		"no shm":  {spoil: func(e *examination) { e.all[3].Error = "share memory: no" }, problems: []string{"rank 3 (h1): share memory: no"}},
+		"narrow": {
+			spoil: func(e *examination) {
+				e.all[0].Narrow, e.all[1].Narrow, e.all[3].Narrow = []narrow{{2, 1500}, {3, 1500}}, []narrow{{2, 1500}}, []narrow{{0, 9000}}
+			},
+			problems: []string{
+				"small packets from h0 come to h1, those of 1500 bytes, such as r0>r2, don't (3 pairs of ranks): a network on the way",
+				"small packets from h1 come to h0, those of 9000 bytes, such as r3>r0, don't (1 pair of ranks): a network on the way",
+			},
+		},
+		"no shm": {spoil: func(e *examination) { e.all[3].Error = "share memory: no" }, problems: []string{"rank 3 (h1): share memory: no"}},
 		"files": {
 			spoil:    func(e *examination) { e.all[2].FilesHard = 64 },
 			problems: []string{"rank 2 (h1): the hard limit of open files is 64"},

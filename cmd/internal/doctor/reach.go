@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"strings"
 	"sync"
 	"time"
@@ -17,11 +15,10 @@ import (
 )
 
 const (
-	reachPurpose  uint8 = 9               // of trials; the executor's are others
-	reachTime           = 2 * time.Second // for one connection
-	reachAll            = 4 * time.Second // for all of a rank's
-	reachAtOnce         = 16              // connections made by a rank at a time
-	mostUnreached       = 16              // described by a rank
+	reachTime     = 2 * time.Second // for one connection
+	reachAll      = 4 * time.Second // for all of a rank's
+	reachAtOnce   = 16              // connections made by a rank at a time
+	mostUnreached = 16              // described by a rank
 )
 
 // route is how some ranks are reached.
@@ -38,14 +35,10 @@ type failure struct {
 	Why  string `json:"why"`
 }
 
-// greet answers a rank trying to reach this one.
-func greet(_ levels.Rank, _ uint8, c net.Conn) {
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(reachTime))
-	var b [1]byte
-	if _, err := io.ReadFull(c, b[:]); err == nil {
-		_, _ = c.Write(b[:])
-	}
+// narrow is a rank that only small packets come to.
+type narrow struct {
+	Rank int `json:"rank"`
+	Size int `json:"packet_bytes"` // of those that don't
 }
 
 // reach dials every other rank, the next higher ones first.
@@ -68,7 +61,10 @@ func (f *facts) reach(ctx context.Context, job *join.Job) {
 			why, example, err := try(ctx, job, peer)
 			mu.Lock()
 			defer mu.Unlock()
+			lost, isNarrow := errors.AsType[*join.PacketError](err)
 			switch {
+			case isNarrow:
+				f.Narrow = append(f.Narrow, narrow{int(peer), lost.Size})
 			case err == nil:
 				f.addRoute(route{why, 1, example, time.Since(began)})
 			case len(f.Unreached) < mostUnreached:
@@ -90,28 +86,18 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// try makes a connection, and sends a byte there and back.
+// try makes a connection, and sends small and large messages there.
 func try(ctx context.Context, job *join.Job, peer levels.Rank) (why, example string, err error) {
 	ctx, stop := context.WithTimeout(ctx, reachTime)
 	defer stop()
-	c, err := job.Dial(ctx, peer, reachPurpose)
+	at, from, err := job.Probe(ctx, peer)
 	if err != nil {
 		return "", "", err
-	}
-	defer c.Close()
-	at, from := c.RemoteAddr().String(), c.LocalAddr().(*net.TCPAddr).IP
-	c.SetDeadline(time.Now().Add(reachTime))
-	b := []byte{1}
-	if _, err := c.Write(b); err != nil {
-		return "", "", err
-	}
-	if _, err := io.ReadFull(c, b); err != nil {
-		return "", "", fmt.Errorf("connected at %s, but nothing comes back: %w", at, err)
 	}
 	why = "unknown"
 	routes, _ := job.Routes(peer)
 	for i, r := range routes {
-		if r.Address != at {
+		if r.Address != at.String() {
 			continue
 		}
 		why = r.Why
@@ -119,7 +105,7 @@ func try(ctx context.Context, job *join.Job, peer levels.Rank) (why, example str
 			why += fmt.Sprintf(", after %s did not answer", routes[0].Address)
 		}
 	}
-	return why, fmt.Sprintf("r%d>r%d at %s from %s", job.Rank, peer, at, from), nil
+	return why, fmt.Sprintf("r%d>r%d at %s from %s", job.Rank, peer, at, from.Addr()), nil
 }
 
 // addRoute counts reached ranks.
