@@ -62,6 +62,8 @@ type process struct {
 
 	noReads bool // never read another process's memory directly
 
+	doubts doubts // of far
+
 	congestion string // control of connections; empty for the system's
 
 	spread   spread     // zero: the kernel alone places the rank
@@ -388,6 +390,7 @@ func (p *process) Relax() {
 
 // Arm announces a park, unless something has come.
 func (p *process) Arm() bool {
+	p.doubt()
 	for _, l := range p.far {
 		l.Watch(p.epoll)
 	}

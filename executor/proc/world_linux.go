@@ -63,6 +63,7 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 	}
 	ctx, failed := joining(ctx)
 	defer failed(nil)
+	p.doubts = newDoubts(rank, job, config)
 	setup := p.setup(rank, t, job)
 	setup.Lost = func(r levels.Rank, err error) {
 		p.noteLost(r)

@@ -27,6 +27,9 @@ func (e *PacketError) Error() string {
 	return fmt.Sprintf("small packets from rank %d come to rank %d, those of %d bytes don't: %s", e.From, e.To, e.Size, PacketAdvice)
 }
 
+// LostBytes is the size of packets that get lost.
+func (e *PacketError) LostBytes() int { return e.Size }
+
 const (
 	probeBytes = 32 << 10        // of a message in packets of full size, the jumbo ones of 9000 bytes too
 	probeTime  = 3 * time.Second // for its answer: a lost packet has been sent three times by then

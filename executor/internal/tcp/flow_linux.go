@@ -26,6 +26,18 @@ func (l *Link) Flow() (f wire.Flow, known bool) {
 	return f, true
 }
 
+// Lapses returns how often in a row the system has sent the oldest packet on its way again, because no word of its arrival came.
+func (l *Link) Lapses() int {
+	if l.send < 0 {
+		return 0
+	}
+	info, err := unix.GetsockoptTCPInfo(l.send, unix.IPPROTO_TCP, unix.TCP_INFO)
+	if err != nil || info.Unacked == 0 {
+		return 0
+	}
+	return int(info.Retransmits)
+}
+
 // isLimitedBySender reports whether the sender had too little to send in the time of the
 // rate. The flag is the lowest bit of a byte without a name: it is the last before Rto.
 func isLimitedBySender(info *unix.TCPInfo) bool {

@@ -58,6 +58,9 @@ func TestFlow(t *testing.T) {
 			t.Fatal(err)
 		}
 		if f, known := l.Flow(); known && f.Rate > 0 && f.Busy > 0 {
+			if l.Lapses() != 0 || near.Lapses() != 0 || NewLink(1, 4096).Lapses() != 0 {
+				t.Error("packets were sent again")
+			}
 			return
 		}
 	}
