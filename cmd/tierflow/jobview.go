@@ -62,7 +62,7 @@ func (s *jobView) begin(o *launch.Options) (err error) {
 	o.TraceDir = s.dir
 	if s.report != "" && s.dump == "" {
 		s.dump = o.DumpDir
-		if here := o.Hosts == "" && o.Hostfile == "" && o.Launcher == "" && os.Getenv("SLURM_JOB_ID") == ""; here && s.dump == "" { // on other hosts it would be left behind
+		if here := o.Hosts+o.Hostfile+o.HostsCommand == "" && o.Launcher == "" && os.Getenv("SLURM_JOB_ID") == ""; here && s.dump == "" { // on other hosts it would be left behind
 			s.keepDumps(o, filepath.Join(s.dir, "dumps"))
 		}
 	}

@@ -32,7 +32,8 @@ func runCommand() *cobra.Command {
 		Short: "Launch the processes of a job",
 		Long: `Starts PROGRAM once for each rank, watches the processes, passes their output on
 with "[rank] " in front, and ends the job when one of them fails, with --min when too few
-are left. With --max-restarts another process takes the place of one that has failed. Each process
+are left. With --max-restarts another process takes the place of one that has failed, and the ranks of a lost
+host move to others that --hostfile or --hosts-command has by then. Each process
 finds its place in the environment: TIERFLOW_RANK, TIERFLOW_SIZE, TIERFLOW_RENDEZVOUS
 and others, which planner.Join reads.
 
@@ -123,6 +124,7 @@ flags or arguments, 125 for everything else.`,
 	f.IntVarP(&o.Ranks, "ranks", "n", 0, "number of ranks, -np as well (default all slots of the hosts, or the number of CPUs)")
 	f.StringVar(&o.Hosts, "hosts", "", "nodes: host[:slots],host[:slots]…")
 	f.StringVar(&o.Hostfile, "hostfile", "", "file with a host[:slots] or \"host slots=N\" a line, - for standard input")
+	f.StringVar(&o.HostsCommand, "hosts-command", "", "command that prints hosts as in a hostfile, again when a host is lost and --max-restarts lets its ranks move")
 	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
 	f.StringVar(&o.Map, "map", "block", "placement of ranks: block or rr")
 	f.IntVar(&o.Min, "min", 0, "go on as long as so many ranks have not failed, for programs that call Comm.Shrink (default all)")

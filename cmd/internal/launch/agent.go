@@ -335,6 +335,9 @@ func (a *agent) run(rendezvous string) {
 	defer runtime.UnlockOSThread()
 	rendezvous = cmp.Or(a.meeting, rendezvous)
 	for i, rank := range a.start.Ranks {
+		if a.start.Late {
+			break
+		}
 		if err := a.startRank(i, rendezvous, restartOrder{First: true}, a.feeders[rank]); err != nil {
 			a.refuse(statusNotRunning, fmt.Errorf("start rank %d: %w", rank, err))
 			break

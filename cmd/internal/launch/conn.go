@@ -24,9 +24,10 @@ type conn struct {
 	starts  map[int]int     // processes of a rank so far; in the job's loop
 
 	// Owned by the job's loop.
-	ready bool
-	done  bool        // the agent has said so
-	pids  map[int]int // of running ranks, by rank
+	ready  bool
+	done   bool        // the agent has said so
+	missed bool        // its ranks have moved, or nobody waits for it: only its end counts
+	pids   map[int]int // of running ranks, by rank
 
 	cmd    *exec.Cmd
 	queue  chan frame // closed by hangUp

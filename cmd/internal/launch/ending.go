@@ -160,7 +160,7 @@ func endedBy(sig syscall.Signal) error {
 func (j *job) checkAgents() {
 	var silent []string
 	for _, c := range j.conns {
-		if !c.ready {
+		if !c.ready && j.moves.of(c) == nil {
 			silent = append(silent, c.errorf("no answer within %v", j.opts.AgentTimeout).Error())
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	protocolVersion = 6
+	protocolVersion = 7
 	maxFrame        = 8 << 20 // a start frame carries a whole environment, which systems bound near 2 MiB
 )
 
@@ -61,6 +61,7 @@ type start struct {
 	// TraceEvery: ranks keep the steps of one call of so many, and the agent sends them; 0: they
 	// don't.
 	TraceEvery int  `json:"trace_every,omitempty"`
+	Late       bool `json:"late,omitempty"`     // the ranks are started by Restart only: the job runs
 	Restarts   bool `json:"restarts,omitempty"` // ranks have a lobby, and are started again until Last
 	Inherit    bool `json:"inherit"`            // Env comes on top of the agent's own environment
 	Listen     bool `json:"listen"`             // rank 0 is here

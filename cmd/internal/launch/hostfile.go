@@ -2,13 +2,19 @@ package launch
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/tierflow/tierflow/levels/files"
 )
@@ -27,9 +33,53 @@ type node struct {
 	slots int
 }
 
-// hosts returns the job's nodes from the list, the file, or, without either, this machine.
-func (o *Options) hosts(stdin io.Reader) ([]node, error) {
+// hostsMayChange reports whether a later look may find other hosts.
+func (o *Options) hostsMayChange() bool {
+	return o.HostsCommand != "" || o.Hostfile != "" && o.Hostfile != "-"
+}
+
+// hostsTime bounds the command that prints the hosts.
+const hostsTime = 30 * time.Second
+
+// askCommand returns the hosts that a command prints.
+func askCommand(ctx context.Context, line string) ([]node, error) {
+	ctx, stop := context.WithTimeout(ctx, hostsTime)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", line)
+	cmd.WaitDelay = time.Second
+	cmd.SysProcAttr = groupAttr()
+	cmd.Cancel = func() error {
+		signalGroup(cmd.Process.Pid, syscall.SIGKILL)
+		return nil
+	}
+	name := fmt.Sprintf("hosts by %q", line)
+	out, complaint := head{most: maxHostfile + 1}, head{most: 1 << 10}
+	cmd.Stdout, cmd.Stderr = &out, &complaint
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("it takes longer than %v", hostsTime)
+		}
+		return nil, fmt.Errorf("%s: %w%s", name, err, quoteTail("it says", slices.Collect(strings.SplitSeq(strings.TrimSpace(complaint.b.String()), "\n"))))
+	}
+	return parseHostfile(files.Limit(&out.b, name, maxHostfile), name)
+}
+
+// head keeps the first bytes of what is written to it.
+type head struct {
+	b    bytes.Buffer
+	most int
+}
+
+func (h *head) Write(p []byte) (int, error) {
+	h.b.Write(p[:min(len(p), h.most-h.b.Len())])
+	return len(p), nil
+}
+
+// hosts returns the job's nodes from the list, the file, the command, or, without any, this machine.
+func (o *Options) hosts(ctx context.Context, stdin io.Reader) ([]node, error) {
 	switch {
+	case o.HostsCommand != "":
+		return askCommand(ctx, o.HostsCommand)
 	case o.Hosts != "":
 		return parseHostList(o.Hosts)
 	case o.Hostfile == "-":

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,21 +80,37 @@ func TestHostsSources(t *testing.T) {
 		{Options{Hosts: "a:3"}, "[{a 3}]"},
 		{Options{Hostfile: file}, "[{f 2}]"},
 		{Options{Hostfile: "-"}, "[{stdin 1}]"},
+		{Options{HostsCommand: "echo a:2; echo b slots=3"}, "[{a 2} {b 3}]"},
 		{Options{Ranks: 6}, "[{localhost 6}]"},
 	} {
-		got, err := test.opts.hosts(strings.NewReader("stdin"))
+		got, err := test.opts.hosts(t.Context(), strings.NewReader("stdin"))
 		if err != nil || fmt.Sprint(got) != test.want {
 			t.Errorf("%v, %v; want %s", got, err, test.want)
 		}
 	}
-	if _, err := (&Options{Hostfile: file + "x"}).hosts(nil); err == nil || !strings.Contains(err.Error(), file+"x") {
+	if _, err := (&Options{Hostfile: file + "x"}).hosts(t.Context(), nil); err == nil || !strings.Contains(err.Error(), file+"x") {
 		t.Errorf("error %v does not name the file", err)
+	}
+	for command, want := range map[string]string{
+		"true":                       `hosts by "true": no hosts`,
+		"echo a:x":                   `hosts by "echo a:x":1: slots "x" of host "a"`,
+		"echo no >&2; false":         "hosts by \"echo no >&2; false\": exit status 1; it says:\n  no",
+		"yes '#' | head -c 17000000": "more than 16777216 bytes; allowed are 16777216",
+	} {
+		if got, err := (&Options{HostsCommand: command}).hosts(t.Context(), nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, %v; want %q", command, got, err, want)
+		}
+	}
+	over, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := (&Options{HostsCommand: "sleep 600"}).hosts(over, nil); err == nil {
+		t.Error("a command goes on when nobody waits for it")
 	}
 }
 
 // A host file without end is an error, wherever it comes from.
 func TestEndlessHostfile(t *testing.T) {
-	if _, err := (&Options{Hostfile: "-"}).hosts(repeated("a:4 #" + strings.Repeat(" ", 1<<10) + "\n")); err == nil || !strings.Contains(err.Error(), "read standard input: more than 16777216 bytes; allowed are 16777216") {
+	if _, err := (&Options{Hostfile: "-"}).hosts(t.Context(), repeated("a:4 #"+strings.Repeat(" ", 1<<10)+"\n")); err == nil || !strings.Contains(err.Error(), "read standard input: more than 16777216 bytes; allowed are 16777216") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -35,6 +35,7 @@ type job struct {
 	signals chan os.Signal
 	wg      sync.WaitGroup // the goroutines of conns
 	alive   int            // conns not gone yet
+	several bool           // hosts with ranks
 
 	rendezvous string
 	released   bool // ranks may run
@@ -55,6 +56,7 @@ type job struct {
 	asked     bool             // the ranks, about their calls
 	lobby     lobby
 	outcasts  outcasts
+	moves     moves
 
 	after func(time.Duration) <-chan time.Time // the clock of Options.Timeout, of the ranks' answers and of outcasts
 }
@@ -109,23 +111,30 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 		}
 		j.conns = append(j.conns, c)
 		j.alive++
-		s := &start{
-			Version: protocolVersion, Secret: j.secret, Ranks: ranks, Size: j.size,
-			Dir: j.opts.Dir, Program: j.opts.Program,
-			Env: j.opts.passedEnv(), Inherit: !j.opts.isLocal(),
-			Readers: j.input.plan(c, ranks, readers), Restarts: j.restarts(),
-			Listen: ranks[0] == 0, Loopback: j.opts.isLocal() || used == 1, Bind: j.opts.Bind, TraceEvery: j.opts.TraceEvery,
-		}
-		playsAll := j.opts.isLocal() && used > 1
-		if playsAll && s.Bind == "" {
-			s.Bind = bindNone // no agent knows of the other hosts' ranks
-		}
-		if j.opts.NodeNames || playsAll {
-			s.Node = c.host
-		}
+		j.several = used > 1
+		s := j.startOf(c)
+		s.Readers, s.Listen, s.Loopback = j.input.plan(c, ranks, readers), ranks[0] == 0, j.opts.isLocal() || used == 1
 		c.send(frame{Start: s})
 	}
 	j.openLobby()
+}
+
+// startOf returns what any agent is told first.
+func (j *job) startOf(c *conn) *start {
+	s := &start{
+		Version: protocolVersion, Secret: j.secret, Ranks: c.ranks, Size: j.size,
+		Dir: j.opts.Dir, Program: j.opts.Program,
+		Env: j.opts.passedEnv(), Inherit: !j.opts.isLocal(),
+		Restarts: j.restarts(), Bind: j.opts.Bind, TraceEvery: j.opts.TraceEvery,
+	}
+	playsAll := j.opts.isLocal() && j.several
+	if playsAll && s.Bind == "" {
+		s.Bind = bindNone // no agent knows of the other hosts' ranks
+	}
+	if j.opts.NodeNames || playsAll {
+		s.Node = c.host
+	}
+	return s
 }
 
 // loop serves the job until every agent is gone. It never waits for anything else.
@@ -158,6 +167,10 @@ func (j *job) loop(ctx context.Context) {
 			j.startDue()
 		case <-j.outcasts.wake:
 			j.endOutcasts()
+		case <-j.moves.wake:
+			j.moveOn()
+		case found := <-j.moves.found:
+			j.settle(found)
 		case <-agents.C:
 			j.checkAgents()
 		case <-timeout:
@@ -167,6 +180,7 @@ func (j *job) loop(ctx context.Context) {
 			j.fail(statusLauncher, fmt.Errorf("the job was ended: %w: %s", context.Cause(ctx), j.progressText()))
 		}
 	}
+	j.endMoves()
 	j.wg.Wait()
 	if err := j.logs.close(); err != nil && j.failure == nil {
 		j.failure, j.status = err, statusLauncher
@@ -175,7 +189,25 @@ func (j *job) loop(ctx context.Context) {
 
 func (j *job) handle(e event) {
 	f := e.frame
+	o := j.moves.of(e.conn)
 	switch {
+	case e.conn.missed && e.gone:
+		j.alive--
+		e.conn.hangUp()
+	case e.conn.missed:
+	case o != nil && e.gone:
+		j.missAgent(o, e.err.Error())
+		j.moveOn()
+		j.alive--
+	case o != nil && e.err != nil:
+		j.missAgent(o, e.err.Error())
+		j.moveOn()
+	case o != nil && f.Refused != nil:
+		j.missAgent(o, f.Refused.Reason)
+		j.moveOn()
+	case o != nil && f.Ready != nil && f.Ready.Version == protocolVersion:
+		o.conn.ready = true
+		j.takeIn(o)
 	case e.gone:
 		j.dropAgent(e)
 	case e.err != nil:
@@ -254,6 +286,10 @@ func (j *job) dropAgent(e event) {
 	}
 	if j.restarts() {
 		j.leaveLobby(e.conn)
+	}
+	if j.canMove() {
+		j.moveFrom(e.conn)
+		return
 	}
 	if j.released && j.failure == nil && j.bears(len(e.conn.pids)) {
 		for rank := range e.conn.pids {
@@ -499,5 +535,6 @@ func (j *job) closeLobby() {
 		j.tell(rank, launcher.LobbyNote{Over: true})
 	}
 	l.due, l.waiting = nil, nil
+	j.endMoves()
 	j.sendAll(frame{Last: true})
 }

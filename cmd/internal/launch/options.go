@@ -36,6 +36,11 @@ type Options struct {
 	// standard input.
 	Hostfile string
 
+	// HostsCommand is a line for /bin/sh that prints hosts, as in a Hostfile: for machines that come and go. It excludes
+	// Hosts and Hostfile. With MaxRestarts the launcher runs it again, or reads the Hostfile again, when a host is lost, and
+	// moves its ranks to hosts with free slots.
+	HostsCommand string
+
 	// Launcher says how an agent is started: "local" (a child process; with several hosts this
 	// machine plays them all), "ssh" (no questions asked: keys and known hosts have to be there),
 	// or another command with arguments, followed by the host and the agent's command line, as in
@@ -53,7 +58,7 @@ type Options struct {
 	Min int
 
 	// MaxRestarts bounds the processes started, in all, in the place of failed ones, each on the
-	// same host as the one before it: for programs letting them in, see planner.Elastic. The job
+	// same host as the one before it, or on another one if that host is lost, see HostsCommand: for programs letting them in, see planner.Elastic. The job
 	// goes on meanwhile. A process that the others have left out, because it hangs, is ended first.
 	// When a process has ended well no more are started. Default: none.
 	MaxRestarts int
@@ -153,6 +158,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Hosts != "" && o.Hostfile != "" {
 		complain("both a host list %q and a host file %q: give one", o.Hosts, o.Hostfile)
 	}
+	if o.HostsCommand != "" && o.Hosts+o.Hostfile != "" {
+		complain("both a command for hosts %q, and hosts %s%s: give one", o.HostsCommand, o.Hosts, o.Hostfile)
+	}
 	if o.Map == "" {
 		o.Map = mapBlock
 	}
@@ -198,7 +206,7 @@ func (o Options) withDefaults() (Options, error) {
 // others are given.
 func (o *Options) chooseLauncher() error {
 	o.Launcher = launcherSSH
-	if o.Hosts != "" || o.Hostfile != "" {
+	if o.Hosts+o.Hostfile+o.HostsCommand != "" {
 		return nil
 	}
 	o.Launcher = launcherLocal

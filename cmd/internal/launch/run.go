@@ -50,7 +50,7 @@ func prepare(opts Options, stdin io.Reader, stdout, stderr io.Writer) (j *job, s
 	if opts, err = opts.withDefaults(); err != nil {
 		return nil, statusOptions, err
 	}
-	nodes, err := opts.hosts(stdin)
+	nodes, err := opts.hosts(context.Background(), stdin)
 	if err != nil {
 		return nil, statusLauncher, err
 	}
