@@ -260,8 +260,9 @@ func closeListeners(listeners []net.Listener) {
 
 // candidates orders the addresses of a peer for dialling from own: loopback first on
 // one host, then addresses in a subnet of ours, then the others; or as offered, if its user has said
-// an order. skipped says why the rest is out of question.
-func candidates(own []netip.Prefix, filtered, sameHost bool, how Offer, offered []netip.AddrPort) (targets []target, skipped []error) {
+// an order. skipped says why the rest is out of question. With filters route returns the address from which the system would
+// dial.
+func candidates(own []netip.Prefix, filtered, sameHost bool, how Offer, offered []netip.AddrPort, route func(netip.Addr) netip.Addr) (targets []target, skipped []error) {
 	var tiers [3][]target
 	for _, a := range offered {
 		if a.Addr().IsLoopback() && !sameHost {
@@ -271,7 +272,7 @@ func candidates(own []netip.Prefix, filtered, sameHost bool, how Offer, offered 
 			skipped = append(skipped, fmt.Errorf("%s: %w", a, err))
 			continue
 		}
-		source, near := sourceFor(own, filtered, a.Addr())
+		source, near := sourceFor(own, filtered, a.Addr(), route)
 		tier, why := 2, "the system's routes"
 		switch {
 		case a.Addr().IsLoopback():
@@ -303,9 +304,9 @@ func hopeless(own []netip.Prefix, ours bool, a netip.Addr) error {
 }
 
 // sourceFor chooses the address to dial a from: ours in the same subnet (near);
-// else, with filters, the first admitted one; else the kernel's choice, as the
-// zero address.
-func sourceFor(own []netip.Prefix, filtered bool, a netip.Addr) (source netip.Addr, near bool) {
+// else, with filters, the system's choice if it is admitted, or the first admitted one;
+// else the system's choice, as the zero address.
+func sourceFor(own []netip.Prefix, filtered bool, a netip.Addr, route func(netip.Addr) netip.Addr) (source netip.Addr, near bool) {
 	for _, p := range own {
 		if p.Contains(a) {
 			return p.Addr(), true
@@ -314,7 +315,23 @@ func sourceFor(own []netip.Prefix, filtered bool, a netip.Addr) (source netip.Ad
 			source = p.Addr()
 		}
 	}
+	if !source.IsValid() {
+		return source, false
+	}
+	if usual := route(a); slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == usual }) {
+		return usual, false
+	}
 	return source, false
+}
+
+// systemSource returns the address from which the system dials a, by its routes. It sends nothing.
+func systemSource(a netip.Addr) netip.Addr {
+	c, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(a, 9))) // any port
+	if err != nil {
+		return netip.Addr{}
+	}
+	defer c.Close()
+	return c.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
 }
 
 func family(a netip.Addr) string {

@@ -83,8 +83,10 @@ func TestCandidates(t *testing.T) {
 	for _, s := range []string{"10.9.9.9:1", "192.168.1.6:1", "172.17.0.1:1", "[fd00::6]:1", "127.0.0.1:1"} {
 		offered = append(offered, netip.MustParseAddrPort(s))
 	}
+	// The system dials what no interface is near to from its second address, which a filter may not admit.
+	route := func(a netip.Addr) netip.Addr { return netip.MustParseAddr("172.17.0.1") }
 	print := func(own []netip.Prefix, filtered, sameHost bool, how Offer) string {
-		targets, skipped := candidates(own, filtered, sameHost, how, offered)
+		targets, skipped := candidates(own, filtered, sameHost, how, offered, route)
 		var b strings.Builder
 		for _, t := range targets {
 			fmt.Fprintf(&b, "%s", t.address)
@@ -100,6 +102,7 @@ func TestCandidates(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{print(own, false, false, Found), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1, [" + ours + " " + noV6 + "]"},
 		{print(own[:1], true, false, Found), "192.168.1.6:1 from 192.168.1.5, 10.9.9.9:1 from 192.168.1.5, 172.17.0.1:1 from 192.168.1.5, [" + noV6 + "]"},
+		{print(own[:2], true, false, Listed), "10.9.9.9:1 from 172.17.0.1, 192.168.1.6:1 from 192.168.1.5, [" + ours + " " + noV6 + "]"},
 		{print(own, false, true, Found), "127.0.0.1:1 from 127.0.0.1, 192.168.1.6:1 from 192.168.1.5, 172.17.0.1:1 from 172.17.0.1, 10.9.9.9:1, [" + noV6 + "]"},
 		// In the order of the peer's user, even if the way is longer.
 		{print(own, false, false, Listed), "10.9.9.9:1, 192.168.1.6:1 from 192.168.1.5, [" + ours + " " + noV6 + "]"},
@@ -149,6 +152,22 @@ func TestPreference(t *testing.T) {
 	slices.Reverse(got)
 	if err != nil || !slices.Equal(got, all) {
 		t.Errorf("listed backwards, and turned round: %v, want %v, %v", got, all, err)
+	}
+}
+
+// The system has an address to dial each of its own from.
+func TestSystemSource(t *testing.T) {
+	own, err := ownAddresses(nil)
+	if err != nil {
+		t.Skip(err)
+	}
+	for _, p := range own {
+		if got := systemSource(p.Addr()); got.IsLoopback() != p.Addr().IsLoopback() || !slices.ContainsFunc(own, func(o netip.Prefix) bool { return o.Addr() == got }) {
+			t.Errorf("dials %s from %s", p.Addr(), got)
+		}
+	}
+	if got := systemSource(netip.MustParseAddr("ff05::9999")); got.IsValid() && !got.Is6() {
+		t.Errorf("dials IPv6 from %s", got)
 	}
 }
 

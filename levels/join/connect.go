@@ -223,7 +223,7 @@ func (j *Job) targets(peer levels.Rank, local bool) (targets []target, skipped [
 	if local {
 		return []target{{network: "unix", address: it.Unix}}, nil
 	}
-	return candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Offer, it.Addrs)
+	return candidates(j.own, j.filtered, j.Peers[j.Rank].Host == it.Host, it.Offer, it.Addrs, systemSource)
 }
 
 func (j *Job) dial(ctx context.Context, peer levels.Rank, purpose uint8, local bool) (net.Conn, error) {

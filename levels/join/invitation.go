@@ -136,7 +136,7 @@ func (c *Config) orderAddresses(i invitation) {
 		}
 		offered = append(offered, at)
 	}
-	if targets, _ := candidates(own, len(c.Interfaces) > 0, host == *i.Host, i.Offer, offered); len(targets) > 0 {
+	if targets, _ := candidates(own, len(c.Interfaces) > 0, host == *i.Host, i.Offer, offered, systemSource); len(targets) > 0 {
 		c.targets = targets
 	}
 }
