@@ -142,7 +142,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&o.Bind, "bind", "", "processors of a rank: "+launch.Bindings+" (default $TIERFLOW_BIND, else share where there is one for each rank)")
 	f.StringVar(&tls, "tls", "", "keep what passes between nodes from others, on all ranks: job (by TLS and the job's secret), cert=FILE,key=FILE,ca=FILE[,id=GLOB] (by certificates, the same paths on all hosts) or off (default $TIERFLOW_TLS, else off)")
 	f.Lookup("tls").NoOptDefVal = "job"
-	f.StringVar(&within, "ports", "", "range of TCP ports for all listeners, on all hosts, such as 40000-40099: one for each rank of a host, and one more where rank 0 is (default $TIERFLOW_PORTS, else the system's choice)")
+	f.StringVar(&within, "ports", "", "range of TCP ports for all listeners, on all hosts, such as 40000-40099: one for each rank of a host, and one more where rank 0 is; with --max-restarts twice these on each host (default $TIERFLOW_PORTS, else the system's choice)")
 	f.StringVar(&dump, "dump", "", "folder in which ranks keep what they are in when the job stands still or fails, for tierflow diagnose")
 	f.StringVar(&view.trace, "trace", "", "file for ui.perfetto.dev with the steps of a sample of calls, :every=16 behind it says of how many one, :every=1 all; .gz is compressed")
 	f.StringVar(&view.machine, "machine", "", "show in --trace's file, and in tables, what is predicted on the machine of this file, or assumed")

@@ -277,8 +277,12 @@ func (s *start) ports() (ports.Range, error) {
 	if err != nil {
 		return r, fmt.Errorf("%s: %w", ports.Variable, err)
 	}
+	ranks, root := len(s.Ranks), s.Listen
+	if !s.Inherit { // the launcher's machine plays all hosts
+		ranks, root = s.Size, true
+	}
 	if s.Size > 1 {
-		err = r.CheckRanks(len(s.Ranks), s.Listen)
+		err = r.CheckRanks(ranks, root, s.Restarts)
 	}
 	return r, err
 }

@@ -76,7 +76,7 @@ func TestRendezvous(t *testing.T) {
 		}
 	}
 	for within, complaint := range map[string]string{
-		"20000":  "TIERFLOW_PORTS=20000 has fewer ports than the 2 needed here: each of ",
+		"20000":  "TIERFLOW_PORTS=20000 has fewer ports than the 4 needed here: each of 3 ranks needs one",
 		"20000-": `TIERFLOW_PORTS: ports "20000-"; allowed are FIRST-LAST`,
 	} {
 		o.Export = []string{"TIERFLOW_PORTS=" + within}

@@ -98,11 +98,15 @@ func (r Range) Listen(network, host string) (l net.Listener, err error) {
 }
 
 // CheckRanks complains about a range with fewer ports than a host needs for so many ranks, rank 0 maybe among
-// them.
-func (r Range) CheckRanks(ranks int, root bool) error {
+// them. In a job that lets others in ranks listen for the next communicator before the last one is closed, and any of them may
+// become rank 0.
+func (r Range) CheckRanks(ranks int, root, letsIn bool) error {
 	need, more := ranks, ""
-	if root {
+	if root || letsIn {
 		need, more = need+1, ", and rank 0 another to be met at"
+	}
+	if letsIn {
+		need, more = 2*need, more+", all twice with restarts"
 	}
 	if r.Len() == 0 || r.Len() >= need {
 		return nil

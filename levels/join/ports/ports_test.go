@@ -91,15 +91,18 @@ func TestCheckRanks(t *testing.T) {
 		r     Range
 		ranks int
 		root  bool
+		in    bool
 		want  string
 	}{
-		{Range{}, 1000, true, ""},
-		{Range{5, 8}, 4, false, ""},
-		{Range{5, 8}, 3, true, ""},
-		{Range{5, 8}, 4, true, "TIERFLOW_PORTS=5-8 has fewer ports than the 5 needed here: each of 4 ranks needs one, and rank 0 another to be met at"},
-		{Range{5, 5}, 2, false, "TIERFLOW_PORTS=5 has fewer ports than the 2 needed here: each of 2 ranks needs one"},
+		{Range{}, 1000, true, true, ""},
+		{Range{5, 8}, 4, false, false, ""},
+		{Range{5, 8}, 3, true, false, ""},
+		{Range{5, 12}, 3, false, true, ""},
+		{Range{5, 8}, 4, true, false, "TIERFLOW_PORTS=5-8 has fewer ports than the 5 needed here: each of 4 ranks needs one, and rank 0 another to be met at"},
+		{Range{5, 5}, 2, false, false, "TIERFLOW_PORTS=5 has fewer ports than the 2 needed here: each of 2 ranks needs one"},
+		{Range{5, 11}, 3, true, true, "TIERFLOW_PORTS=5-11 has fewer ports than the 8 needed here: each of 3 ranks needs one, and rank 0 another to be met at, all twice with restarts"},
 	} {
-		if got := fmt.Sprint(c.r.CheckRanks(c.ranks, c.root)); got != c.want && !(c.want == "" && got == "<nil>") {
+		if got := fmt.Sprint(c.r.CheckRanks(c.ranks, c.root, c.in)); got != c.want && !(c.want == "" && got == "<nil>") {
 			t.Errorf("%v: %s, want %q", c, got, c.want)
 		}
 	}
