@@ -247,6 +247,42 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// The port of a dead rank may be another process's in no time: a rank of the same job, or one of another. A listener that says
+// nothing may be a stopped process.
+func TestKnockAtOthersPort(t *testing.T) {
+	cs, others := configs(t, 3), configs(t, 2)
+	for _, all := range [][]Config{cs, others} {
+		for r := range all {
+			all[r].Ports, all[r].Node = "20300-20363", fmt.Sprint(r)
+		}
+	}
+	others[0].Secret, others[1].Secret = "of another job, long enough", "of another job, long enough"
+	jobs, strangers := mustJoin(t, cs), mustJoin(t, others)
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	own := jobs[0].Peers[1].Addrs
+	for name, c := range map[string]struct {
+		at   []netip.AddrPort
+		gone bool
+	}{
+		"itself":        {own, false},
+		"another rank":  {jobs[0].Peers[2].Addrs, true},
+		"another job":   {strangers[0].Peers[1].Addrs, true},
+		"says nothing":  {[]netip.AddrPort{netip.AddrPortFrom(own[0].Addr(), portOf(silent))}, false},
+		"one of itself": {slices.Concat(jobs[0].Peers[2].Addrs, own), false},
+	} {
+		j, peer := &Job{Rank: 0, Size: 3, own: jobs[0].own, filtered: true, key: jobs[0].key, sharesPorts: true}, *jobs[0].Peers[1]
+		peer.Addrs = c.at
+		j.Peers = []*Peer{jobs[0].Peers[0], &peer, jobs[0].Peers[2]}
+		if err := j.knock(t.Context(), 1); isRefused(err) != c.gone {
+			t.Errorf("%s at the port: %v", name, err)
+		}
+	}
+}
+
 // TestTree: every rank reaches every other by next, leaders have at most 32 leaders
 // below them, and only leaders talk between nodes.
 func TestTree(t *testing.T) {

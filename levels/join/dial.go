@@ -49,6 +49,11 @@ func (t target) greetAt(ctx context.Context, by credentials, g greeting) (net.Co
 	if err != nil {
 		return nil, err
 	}
+	return t.greetOn(ctx, c, by, g)
+}
+
+// greetOn authenticates a connection just made.
+func (t target) greetOn(ctx context.Context, c net.Conn, by credentials, g greeting) (net.Conn, error) {
 	guarded := c
 	if err := within(ctx, c, func() (err error) {
 		if guarded, err = by.guard.dial(c, g.from); err == nil {

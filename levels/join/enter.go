@@ -190,6 +190,7 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 	if j.own, err = cfg.addresses(); err != nil {
 		return nil, nil, err
 	}
+	j.sharesPorts = cfg.Ports != ""
 	j.filtered = len(cfg.Interfaces) > 0 || cfg.isLocal()
 	listeners, offered, how, err := cfg.openListeners(j.own, j.filtered)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/tierflow/tierflow/levels"
@@ -21,6 +22,9 @@ const (
 )
 
 const magic = "tfj1"
+
+// errOtherRank: a process of the job has the port at which a rank was looked for.
+var errOtherRank = errors.New("another rank listens there")
 
 // verdict is a listener's answer to a greeting or proof.
 type verdict uint8
@@ -48,7 +52,7 @@ func (v verdict) err(theirs uint16) error {
 	case wrongVersion:
 		return fmt.Errorf("%w: it speaks version %d, this rank version %d", ErrVersion, theirs, protocolVersion)
 	case wrongRank:
-		return fmt.Errorf("another rank listens there")
+		return errOtherRank
 	case wrongSecret:
 		return fmt.Errorf("%w: it refused this rank's proof", ErrSecret)
 	case wantsTLS:

@@ -40,6 +40,7 @@ const (
 	purposeTree       uint8 = 0xf1
 	purposeMend       uint8 = 0xf2 // a broken edge
 	purposeProbe      uint8 = 0xf3 // whether packets pass
+	purposeKnock      uint8 = 0xf4 // who listens; the connection ends before it is confirmed
 )
 
 // proof shows that its maker holds key. The role keeps a proof from being sent

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"slices"
 	"syscall"
@@ -190,7 +191,8 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 	}
 }
 
-// knock connects to a rank without a word.
+// knock connects to a rank without a word. Where ports are of a range, another process may soon have that of a dead rank: then it
+// asks who listens.
 func (j *Job) knock(ctx context.Context, r levels.Rank) error {
 	if j.hasEnded(r) {
 		return reasons{errProcessEnded}
@@ -202,7 +204,11 @@ func (j *Job) knock(ctx context.Context, r levels.Rank) error {
 	for _, t := range targets {
 		go func() { // waited for below
 			c, err := t.connect(ctx)
-			if err == nil {
+			switch {
+			case err != nil:
+			case j.sharesPorts && t.network == "tcp":
+				err = j.checkListener(ctx, t, c, r)
+			default:
 				c.Close()
 			}
 			results <- err
@@ -225,10 +231,23 @@ func (j *Job) knock(ctx context.Context, r levels.Rank) error {
 	return errs
 }
 
-// isRefused reports whether the host of a rank refuses connections at each address, or its process has ended.
+// checkListener returns an error if another process than a rank's takes the connection. One that says nothing may be stopped.
+func (j *Job) checkListener(ctx context.Context, t target, c net.Conn, r levels.Rank) error {
+	proven, err := t.greetOn(ctx, c, credentials{j.key, j.guard}, newGreeting(purposeKnock, j.Rank, r))
+	switch {
+	case err == nil:
+		proven.Close()
+	case errors.Is(err, errOtherRank), errors.Is(err, ErrSecret):
+		return err
+	}
+	return nil
+}
+
+// isRefused reports whether the host of a rank refuses connections at each address, or its process has ended, or others have its port.
 func isRefused(err error) bool {
 	each, ok := errors.AsType[reasons](err)
 	return ok && !slices.ContainsFunc(each, func(err error) bool {
-		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errProcessEnded)
+		return !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, os.ErrNotExist) && !errors.Is(err, errProcessEnded) &&
+			!errors.Is(err, errOtherRank) && !errors.Is(err, ErrSecret)
 	})
 }

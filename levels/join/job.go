@@ -29,18 +29,20 @@ type Job struct {
 	leave    func(context.Context) error // Config.Leave
 	own      []netip.Prefix
 	filtered bool
-	key      []byte
-	guard    *guard
-	door     *gate
-	tree     *tree
-	standing bool                    // the edges have readers and writers
-	edges    []*edge                 // to the parent, then to the children
-	healed   atomic.Pointer[[]*edge] // these and those made later beside the tree; nil: there are none
-	life     context.Context         // ends with stop
-	endLife  context.CancelFunc
-	inbox    *queue[delivery]
-	writing  sync.WaitGroup // writers
-	running  sync.WaitGroup // readers, the dispatcher
+	// sharesPorts: listeners keep to a range, so the port of a dead rank is soon another process's.
+	sharesPorts bool
+	key         []byte
+	guard       *guard
+	door        *gate
+	tree        *tree
+	standing    bool                    // the edges have readers and writers
+	edges       []*edge                 // to the parent, then to the children
+	healed      atomic.Pointer[[]*edge] // these and those made later beside the tree; nil: there are none
+	life        context.Context         // ends with stop
+	endLife     context.CancelFunc
+	inbox       *queue[delivery]
+	writing     sync.WaitGroup // writers
+	running     sync.WaitGroup // readers, the dispatcher
 
 	onControl atomic.Pointer[func(levels.Rank, uint8, []byte)]
 	onLost    atomic.Pointer[func(levels.Rank, error)]

@@ -66,7 +66,7 @@ func final(err error) bool {
 func registerOnce(ctx context.Context, cfg *Config, guard *guard, targets []target, record []byte) (*place, net.Conn, error) {
 	hello := func() greeting { return newGreeting(purposeRendezvous, cfg.Rank, 0) }
 	again := func(err error) bool {
-		return !final(err) && !(cfg.open && errors.Is(err, syscall.ECONNREFUSED))
+		return !final(err) && !(cfg.open && (errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, errOtherRank)))
 	}
 	c, err := race(ctx, targets, credentials{rendezvousKey(cfg.Secret), guard}, hello, again)
 	if err != nil {
