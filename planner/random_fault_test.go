@@ -186,12 +186,18 @@ var errRandomGivesUp = errors.New("gave up what was started")
 // else one that ends after the call or with the communicator's goroutine.
 func (p *randomPlayer) context(o *randomOp) (context.Context, func(error)) {
 	if p.meets(o, []faultKind{cancels}) && p.fired.CompareAndSwap(false, true) {
-		ctx, cancel := context.WithCancelCause(context.Background())
+		ctx, end := context.WithCancelCause(context.Background())
+		cancel := func() {
+			end(errRandomCancel)
+			if o.kind == recvOp { // it ends alone, and nobody else would know
+				_ = p.comm.Revoke(errRandomCancel) // of a communicator that is made
+			}
+		}
 		if p.fault.delay >= 0 {
-			time.AfterFunc(p.fault.delay, func() { cancel(errRandomCancel) })
+			time.AfterFunc(p.fault.delay, cancel)
 			return ctx, func(error) {}
 		}
-		cancel(errRandomCancel)
+		cancel()
 		return ctx, func(err error) {
 			if !errors.Is(err, errRandomCancel) && !unplanned(err) {
 				p.wrong("%v with a context that was done returned %v", o, err)
