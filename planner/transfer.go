@@ -34,7 +34,8 @@ func Send[T any](ctx context.Context, c *Comm, to, tag int, buf []T) error {
 // is gone, and its sender isn't told.
 //
 // When ctx ends before there is a message, only this call ends: the communicator stays whole, and the message is for
-// the next receive. After a deadline of a second or more the error is a [LateError] that says where the sender is.
+// the next receive. After a deadline of a second or more the error is a [LateError] that says where the sender is. Ranks
+// that wait for each other find that out one by one; after the limit of calls all hear of it at once.
 // Once the elements of a long message are on their way the communicator breaks on all ranks, as it does after
 // [Options.CallTimeout].
 func Recv[T any](ctx context.Context, c *Comm, from, tag int, buf []T) (int, error) {

@@ -124,7 +124,7 @@ func TestGoroutines(t *testing.T) {
 		t.Run(way, func(t *testing.T) {
 			t.Parallel()
 			errs := make([]error, 4)
-			first := planner.Run(t.Context(), "4", options(), func(ctx context.Context, c *planner.Comm) error {
+			first := planner.Run(t.Context(), "4", options(way), func(ctx context.Context, c *planner.Comm) error {
 				errs[c.Rank()] = fail(ctx, c, way)
 				return errs[c.Rank()]
 			})
