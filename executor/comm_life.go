@@ -152,8 +152,8 @@ func (c *Comm) leave(tell bool) error {
 	if !e.stopped {
 		c.dropEarly()
 	}
-	if c.id == 0 && e.world.control == nil {
-		c.departures = nil // see noteDeparture
+	if c.hasLeftHere() {
+		c.departures = nil
 	}
 	c.forgetIfLeft()
 	e.handOver() // for messages without room in a link

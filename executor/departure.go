@@ -43,6 +43,10 @@ func (c *Comm) departureFromAll(rank levels.Rank) departure {
 	return departure{rank: rank, fromAll: true, since: c.e.world.config.stallTime(time.Now())}
 }
 
+// hasLeftHere reports whether this rank has left all communicators and all others live in this process: nobody asks any more
+// who has left before. Thousands of goroutine ranks need not keep it.
+func (c *Comm) hasLeftHere() bool { return c.id == 0 && c.hasLeft && c.e.world.control == nil }
+
 // noteDeparture notes that a rank has left, if it is a member. The members are known once this rank
 // has made the communicator.
 func (c *Comm) noteDeparture(d departure) {
@@ -57,7 +61,7 @@ func (c *Comm) noteDeparture(d departure) {
 		c.heldDepartures = append(c.heldDepartures, d)
 		return
 	}
-	if c.id != 0 || !c.hasLeft || c.e.world.control != nil { // else nobody asks for it any more
+	if !c.hasLeftHere() {
 		c.departures = append(c.departures, d)
 	}
 	if c.broken == nil { // else the break ends its runs and transfers

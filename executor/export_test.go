@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/tierflow/tierflow/executor/internal/ballot"
@@ -98,7 +99,10 @@ func (e *Endpoint) Comms() int {
 }
 
 // GoesOn reports whether the rank is decided on as one that goes on after the communicator of all.
-func (e *Endpoint) GoesOn() bool { return e.voter.GoesOn(ballot.Topic{}) }
+func (e *Endpoint) GoesOn() bool {
+	m := e.voter.Find(ballot.Topic{})
+	return m != nil && m.Decision() != nil && m.Decision().Members.Has(slices.Index(m.Members, e.rank))
+}
 
 // Failed tells whether a communicator is broken or closed here.
 func (c *Comm) Failed() bool {

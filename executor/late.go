@@ -53,28 +53,35 @@ func (c *Comm) statesOfAll(mine flight.Open, isOver func() bool) []flight.State 
 // longestChain bounds the ranks asked because of one receive.
 const longestChain = 8
 
-// statesInChain asks the rank that a receive waits for, the ranks that that one waits for, and so on.
+// statesInChain asks the rank that a receive waits for. It goes on with those that one waits for, as long as new ones come.
 func (c *Comm) statesInChain(mine flight.Open, isOver func() bool) []flight.State {
-	w := c.e.world
-	states := w.states([]levels.Rank{c.e.rank}, askReason{comm: noComm}, isOver)
-	for next := mine.Peers; len(next) > 0 && len(states)+len(next) <= longestChain; {
-		ranks := make([]levels.Rank, len(next))
-		for i, r := range next {
-			ranks[i] = levels.Rank(r)
-		}
-		states, next = append(states, w.states(ranks, askReason{comm: noComm}, isOver)...), nil
+	ask := func(ranks ...levels.Rank) []flight.State {
+		return c.e.world.states(ranks, askReason{comm: noComm}, isOver)
+	}
+	mine.Awaited = true // also where its waiter is between two waits
+	states := ask(c.e.rank)
+	for next := unasked(states, mine); len(next) > 0 && len(states)+len(next) <= longestChain; {
+		states = append(states, ask(next...)...)
+		next = nil
 		for _, s := range states {
-			for _, o := range s.Open {
-				for _, r := range o.Peers {
-					known := slices.ContainsFunc(states, func(s flight.State) bool { return s.Rank == r })
-					if o.Awaited && !known && !slices.Contains(next, r) {
-						next = append(next, r)
-					}
-				}
+			next = append(next, unasked(states, s.Open...)...)
+		}
+		slices.Sort(next)
+		next = slices.Compact(next)
+	}
+	return states
+}
+
+// unasked returns the ranks of the world that the program waits for in some calls, but for those whose states are known.
+func unasked(known []flight.State, calls ...flight.Open) (ranks []levels.Rank) {
+	for _, o := range calls {
+		for _, r := range o.Peers {
+			if o.Awaited && !slices.ContainsFunc(known, func(s flight.State) bool { return s.Rank == r }) {
+				ranks = append(ranks, levels.Rank(r))
 			}
 		}
 	}
-	return states
+	return ranks
 }
 
 // explainLate asks for states. It returns the error, and the rank to blame: the first late one, else this one.

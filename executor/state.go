@@ -97,8 +97,10 @@ func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 	if t.since != 0 {
 		o.For = stoodStill(time.Duration(t.comm.e.world.config.stallTime(now) - t.since))
 	}
-	if tags := t.comm.otherTags(t.peer); way == recvWay && !moves && len(tags) > 0 {
-		o.What += fmt.Sprintf(" (what waits has tag %s)", ranges.Text(tags))
+	if way == recvWay && !moves {
+		if tags := t.comm.otherTags(t.peer); len(tags) > 0 {
+			o.What += fmt.Sprintf(" (what waits has tag %s)", ranges.Text(tags))
+		}
 	}
 	switch {
 	case t.peer == anyRank:

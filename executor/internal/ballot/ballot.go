@@ -243,14 +243,6 @@ func (v *Voter) Withdraw(t Topic) (m *Agreement, onward, owed bool) {
 	return m, onward, onward && !m.taken
 }
 
-// GoesOn reports whether this rank is a member of the decision.
-func (v *Voter) GoesOn(t Topic) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	m := v.all[t]
-	return m != nil && m.decision != nil && m.decision.Members.Has(m.rank())
-}
-
 // rank is this rank's number in the communicator.
 func (m *Agreement) rank() int { return slices.Index(m.Members, m.voter.me) }
 

@@ -93,7 +93,7 @@ func (p *paper) want(t *testing.T, members ...levels.Rank) {
 		if id, ranks := m.Next(); !slices.Equal(ranks, members) || id < 100 {
 			t.Errorf("rank %d goes on with %v on %v; want %v", r, ranks, id, members)
 		}
-		if !p.voters[r].GoesOn(topic) {
+		if !m.Decision().Members.Has(m.rank()) {
 			t.Errorf("rank %d does not go on", r)
 		}
 	}
