@@ -118,7 +118,6 @@ func dial(o *Options, host string, ranks []int, files logs, out *printer, events
 
 // read prints output and hands every other frame to the job's loop, until the agent's stdout ends.
 func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
-	begun := map[int]bool{} // ranks
 	for {
 		f, err := readFrame(in)
 		if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -134,8 +133,7 @@ func (c *conn) read(in *bufio.Reader, out *printer, events chan<- event) error {
 			continue
 		}
 		if f.Started != nil && c.sources[f.Started.Rank] != nil {
-			c.sources[f.Started.Rank].begin(!begun[f.Started.Rank])
-			begun[f.Started.Rank] = true
+			c.sources[f.Started.Rank].begin()
 		}
 		if f.Output == nil {
 			events <- event{conn: c, frame: f}

@@ -290,12 +290,17 @@ func (j *job) dropAgent(e event) {
 	}
 	if j.released && j.failure == nil && j.bears(len(e.conn.pids)) {
 		for rank := range e.conn.pids {
-			j.noteEnding(e.conn, &exited{Rank: rank, Signal: int(syscall.SIGKILL), Status: statusSignal + int(syscall.SIGKILL), Text: "its agent has ended"})
+			j.noteEnding(e.conn, lost(rank, "its agent has ended"))
 		}
 		j.endAgent(e.conn)
 		return
 	}
 	j.fail(statusLauncher, e.err)
+}
+
+// lost is the end of a rank whose agent is gone: the system kills it with its agent.
+func lost(rank int, why string) *exited {
+	return &exited{Rank: rank, Signal: int(syscall.SIGKILL), Status: statusSignal + int(syscall.SIGKILL), Text: why}
 }
 
 // sendAll sends a frame to all agents.

@@ -37,6 +37,9 @@ const (
 	mostPause  = 30 * time.Second
 )
 
+// nextPause is the pause after the last one; 0: there was none.
+func nextPause(last time.Duration) time.Duration { return min(max(firstPause, 2*last), mostPause) }
+
 // openLobby lets all first processes be in the job.
 func (j *job) openLobby() {
 	j.lobby = lobby{members: map[int]bool{}, delays: map[int]time.Duration{}, lives: map[int]int{}, fallen: map[int]*ending{}}
@@ -87,7 +90,7 @@ func (j *job) plan(c *conn, e *exited, member bool) {
 	if member {
 		l.fallen[e.Rank] = j.newEnding(c, e)
 	} else {
-		pause = min(max(firstPause, 2*l.delays[e.Rank]), mostPause)
+		pause = nextPause(l.delays[e.Rank])
 	}
 	l.delays[e.Rank] = pause
 	l.due = append(l.due, restart{c, e.Rank, time.Now().Add(pause)})

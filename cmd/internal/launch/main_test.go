@@ -167,6 +167,18 @@ func poll(ctx context.Context, so func() bool) bool {
 // of how long one is.
 func pause(d time.Duration) { clocktest.Pause(context.Background(), d) }
 
+// readNumber sets a number that the environment may have under a name.
+func readNumber[T int | uint64](t *testing.T, name string, to *T) {
+	t.Helper()
+	if text := os.Getenv(name); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		*to = T(n)
+	}
+}
+
 // marked returns a word for command lines that no other process has.
 func marked(t *testing.T) string {
 	t.Helper()

@@ -184,16 +184,8 @@ const mortalTime = forever
 func TestMortal(t *testing.T) {
 	t.Parallel()
 	kills, seed := 10, rand.Uint64()
-	for name, set := range map[string]func(text string) error{
-		"TIERFLOW_TEST_KILLS": func(text string) (err error) { kills, err = strconv.Atoi(text); return err },
-		"TIERFLOW_TEST_SEED":  func(text string) (err error) { seed, err = strconv.ParseUint(text, 10, 64); return err },
-	} {
-		if text := os.Getenv(name); text != "" {
-			if err := set(text); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-	}
+	readNumber(t, "TIERFLOW_TEST_KILLS", &kills)
+	readNumber(t, "TIERFLOW_TEST_SEED", &seed)
 	died, all := map[string]int{}, 0
 	for n := uint64(0); all < kills; n++ {
 		kind, steps, restarts := "Elastic", 150, 3*mostDeaths

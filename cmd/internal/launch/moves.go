@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/tierflow/tierflow/levels/ranges"
@@ -148,31 +147,28 @@ func (j *job) settle(found hostList) {
 
 // postpone lets a move be tried again after its next pause.
 func (j *job) postpone(o *move) {
-	o.pause = min(max(firstPause, 2*o.pause), mostPause)
+	o.pause = nextPause(o.pause)
 	o.due = time.Now().Add(o.pause)
 }
 
 // room returns the free slots of hosts, those of lost ones last.
-func (j *job) room(nodes []node) (free []node) {
+func (j *job) room(nodes []node) []node {
+	var free, last []node
 	for _, n := range nodes {
 		for _, c := range j.conns {
 			if c.host == n.host {
 				n.slots -= len(c.ranks)
 			}
 		}
-		if n.slots > 0 {
+		switch {
+		case n.slots <= 0:
+		case j.moves.lost[n.host]:
+			last = append(last, n)
+		default:
 			free = append(free, n)
 		}
 	}
-	slices.SortStableFunc(free, func(a, b node) int { return boolToInt(j.moves.lost[a.host]) - boolToInt(j.moves.lost[b.host]) })
-	return free
-}
-
-func boolToInt(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
+	return append(free, last...)
 }
 
 // startElsewhere starts an agent for ranks whose host was lost.
@@ -211,7 +207,7 @@ func (j *job) takeIn(o *move) {
 	c.send(frame{Release: &release{Rendezvous: j.rendezvous}})
 	for _, rank := range o.ranks {
 		if l.restarts == j.opts.MaxRestarts {
-			j.noteEnding(c, &exited{Rank: rank, Signal: int(syscall.SIGKILL), Status: statusSignal + int(syscall.SIGKILL), Text: "its host is lost, and there is no restart left"})
+			j.noteEnding(c, lost(rank, "its host is lost, and there is no restart left"))
 			continue
 		}
 		l.restarts++

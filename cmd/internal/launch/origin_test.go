@@ -85,7 +85,7 @@ func TestReplacedIsBlamed(t *testing.T) {
 				s = &source{}
 				c.sources[rank] = s
 			}
-			s.begin(c.starts[rank] == 0)
+			s.begin()
 			c.starts[rank]++
 			s.remember([]byte(says))
 		}

@@ -87,13 +87,15 @@ type source struct {
 	streams [streams]lines
 	tail    []string   // its last lines, both streams
 	past    [][]string // those of a rank's earlier processes, the oldest first
+	begun   bool       // a process of the rank has started
 }
 
 // begin notes the start of a rank's process.
-func (s *source) begin(first bool) {
-	if !first {
+func (s *source) begin() {
+	if s.begun {
 		s.past, s.tail = append(s.past, s.tail), nil
 	}
+	s.begun = true
 }
 
 // lastLines returns those of the rank's process after so many others.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -151,16 +150,8 @@ func (s *serviceJob) strike(m misfortune, slot int) time.Duration {
 func TestService(t *testing.T) {
 	t.Parallel() // it mostly waits
 	seed, faults := rand.Uint64(), 0
-	for name, set := range map[string]func(text string) error{
-		"TIERFLOW_TEST_FAULTS": func(text string) (err error) { faults, err = strconv.Atoi(text); return err },
-		"TIERFLOW_TEST_SEED":   func(text string) (err error) { seed, err = strconv.ParseUint(text, 10, 64); return err },
-	} {
-		if text := os.Getenv(name); text != "" {
-			if err := set(text); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-	}
+	readNumber(t, "TIERFLOW_TEST_FAULTS", &faults)
+	readNumber(t, "TIERFLOW_TEST_SEED", &seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
 	var all []misfortune
 	for _, i := range rng.Perm(len(misfortunes)) {
