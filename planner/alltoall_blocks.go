@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // AlltoallBlocks gives each rank a block of any length, and returns the blocks given
@@ -32,7 +30,11 @@ func AlltoallBlocks[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, e
 		return nil, fmt.Errorf("alltoallv: %w", err)
 	}
 	recv := make([]T, r.Matrix.Gets(c.Rank()))
-	got := blocksOf(recv, r.Matrix, c.Rank())
+	counts := make([]int, c.Size())
+	for from := range counts {
+		counts[from] = int(r.Matrix.At(from, c.Rank()))
+	}
+	got := cutBlocks(recv, counts)
 	r, from, to, err := requestOf(c, r, noRoot, slices.Concat(blocks...), recv)
 	if err == nil {
 		err = c.runNow(ctx, r, from, to)
@@ -41,14 +43,4 @@ func AlltoallBlocks[T any](ctx context.Context, c *Comm, blocks [][]T) ([][]T, e
 		return nil, err
 	}
 	return got, nil
-}
-
-// blocksOf cuts the elements for rank me into blocks by their senders.
-func blocksOf[T any](recv []T, counts tasks.Matrix, me int) [][]T {
-	all := make([][]T, counts.Len())
-	for from := range all {
-		n := counts.At(from, me)
-		all[from], recv = recv[:n:n], recv[n:]
-	}
-	return all
 }

@@ -1,10 +1,6 @@
 package planner
 
-import (
-	"context"
-
-	"github.com/tierflow/tierflow/tasks"
-)
+import "context"
 
 // AllgatherBlocks collects a block of any length of each rank, and returns all of them: the i-th is from rank i. It is
 // [Allgatherv] for ranks that don't know each other's counts: they tell each other, on each call. A block may be empty
@@ -35,11 +31,11 @@ func GatherBlocks[T any](ctx context.Context, c *Comm, block []T, root int) ([][
 	if err != nil {
 		return nil, err
 	}
-	if c.Rank() != root {
-		return nil, Gatherv(ctx, c, block, nil, counts, root)
+	var recv []T
+	if c.Rank() == root {
+		recv = make([]T, total)
 	}
-	recv := make([]T, total)
-	if err := Gatherv(ctx, c, block, recv, counts, root); err != nil {
+	if err := Gatherv(ctx, c, block, recv, counts, root); err != nil || c.Rank() != root {
 		return nil, err
 	}
 	return cutBlocks(recv, counts), nil
@@ -51,7 +47,7 @@ func tellCounts(ctx context.Context, c *Comm, mine int) (counts []int, total int
 		return nil, 0, err
 	}
 	counts = make([]int, c.Size())
-	if err := now(ctx, c, tasks.Request{Coll: tasks.Allgather}, noRoot, []int{mine}, counts); err != nil {
+	if err := Allgather(ctx, c, []int{mine}, counts); err != nil {
 		return nil, 0, err
 	}
 	for _, n := range counts {

@@ -241,9 +241,9 @@ func (c *Collective) result() []byte {
 // buffers must not be touched until then. Other collectives may be started and
 // run meanwhile.
 //
-// It goes on while the program computes if the rank has a second processor. With one (GOMAXPROCS=1, which is what tierflow
-// run leaves a rank with where a host has as many ranks as processors) it goes on when Go interrupts the program, some 10 ms
-// late, and in every call on the rank.
+// It goes on while the program computes if the rank has a second processor. With GOMAXPROCS=1 it goes on in the rank's
+// other calls, and when Go interrupts the program, some 10 ms late. tierflow run leaves each rank one processor where a host
+// has no more of them than ranks.
 func (c *Collective) Start(ctx context.Context) (*Pending, error) {
 	if c == nil || c.run == nil || ctx == nil {
 		return nil, c.unusable("start")

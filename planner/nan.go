@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"os"
 
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -14,11 +13,8 @@ const CheckNaNVariable = "TIERFLOW_CHECK_NAN"
 
 // looksForNaN reports whether the inputs of reductions are looked at.
 func (o *settings) looksForNaN() (bool, error) {
-	v := os.Getenv(CheckNaNVariable)
-	if v != "" && v != "0" && v != "1" {
-		return false, fmt.Errorf("%s=%q; allowed are 0 and 1", CheckNaNVariable, v)
-	}
-	return o.CheckNaN || v == "1", nil
+	v, err := readSwitch(CheckNaNVariable)
+	return o.CheckNaN || v == "1", err
 }
 
 // checkInput breaks the communicator if there is a NaN in the input of a reduction.

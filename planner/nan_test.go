@@ -47,7 +47,7 @@ func nanAt[T any](name string, nan T) (string, func(ctx context.Context, c *plan
 	}
 }
 
-// A NaN in an input is an error on all ranks that says whose and where, for all types that have one. Infinities are
+// A NaN in an input is an error on all ranks, with rank and element, for each type that has NaNs. Infinities are
 // none, and nobody looks unless told to.
 func TestCheckNaN(t *testing.T) {
 	add := func(to map[string]func(context.Context, *planner.Comm) error, name string, f func(context.Context, *planner.Comm) error) {

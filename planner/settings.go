@@ -123,11 +123,19 @@ func (o *settings) callTimeout() (time.Duration, error) {
 
 // dumps reports whether a rank's wait is printed after SIGQUIT, and whether the process goes on then.
 func (o *settings) dumps() (prints, goesOn bool, err error) {
-	v := os.Getenv(DumpVariable)
-	if v != "" && v != "0" && v != "1" {
-		return false, false, fmt.Errorf("%s=%q; allowed are 0 and 1", DumpVariable, v)
+	v, err := readSwitch(DumpVariable)
+	if err != nil {
+		return false, false, err
 	}
 	return v != "0" && !o.NoDump, v == "1" || o.DumpOnQuit, nil
+}
+
+// readSwitch returns a variable's value: 0, 1, or empty if nobody has set it.
+func readSwitch(variable string) (v string, err error) {
+	if v = os.Getenv(variable); v != "" && v != "0" && v != "1" {
+		err = fmt.Errorf("%s=%q; allowed are 0 and 1", variable, v)
+	}
+	return v, err
 }
 
 // logger returns Log, or else slog.Default(), for warnings that must not get lost.

@@ -11,10 +11,9 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// A link on which one packet gets lost again and again may be one to a host that is gone, of which the control plane tells, or a
-// network that doesn't carry packets of this size. Then the ranks wait for each other, each in a call that the other one is in too,
-// and control messages, which are small, pass: it looks like a deadlock. So a rank that waits looks at its links now and then, and tries
-// packets of both kinds on a connection of its own.
+// A packet that gets lost again and again has two causes. Its host is gone: the control plane tells of that. Or the network doesn't
+// carry packets of this size. Then small control messages pass, and ranks wait for each other in one call: it looks like a deadlock.
+// So a rank that waits looks at its links now and then. It tries packets of both sizes on a connection of its own.
 const (
 	doubtEvery = time.Second
 	mostLapses = 4               // of one packet: after some 3 s

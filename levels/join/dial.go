@@ -83,7 +83,7 @@ func within(ctx context.Context, c net.Conn, do func() error) error {
 }
 
 // persist is greetAt, repeated after failures if again says that they may pass. When ctx ends
-// the error is that of the last attempt with packets that get lost, else that of the last with enough time.
+// the error is that of the last attempt with lost packets. Without one it is that of the last with enough time.
 func (t target) persist(ctx context.Context, by credentials, hello func() greeting, again func(error) bool) (net.Conn, error) {
 	var why error
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {

@@ -3,7 +3,7 @@
 // registered. For elements of fixed size, such as numbers, the calls of package planner are faster by far.
 //
 // As with all collectives every rank calls the same in the same order. A value that can't be encoded is an error on all
-// ranks that wait for it, and so is one that doesn't fit the receiver's type on the rank that decodes it.
+// ranks that wait for it. One that doesn't fit the receiver's type is an error on the rank that decodes it.
 //
 //	names, err := object.Allgather(ctx, comm, hostname) // names[i] is rank i's
 //
@@ -43,7 +43,7 @@ func Bcast[T any](ctx context.Context, c *planner.Comm, v *T, root int) error {
 		return fmt.Errorf("object: %w", err)
 	}
 	if c.Rank() == root {
-		return refused(sent, root)
+		return refused(root, sent)
 	}
 	got, err := decode[T](sent, root)
 	if err == nil {
@@ -69,7 +69,7 @@ func Gather[T any](ctx context.Context, c *planner.Comm, v T, root int) ([]T, er
 		return nil, fmt.Errorf("object: %w", err)
 	}
 	if c.Rank() != root {
-		return nil, refused(mine, c.Rank())
+		return nil, refused(c.Rank(), mine)
 	}
 	return decodeAll[T](all)
 }
@@ -84,10 +84,8 @@ func Alltoall[T any](ctx context.Context, c *planner.Comm, all []T) ([]T, error)
 	if err != nil {
 		return nil, fmt.Errorf("object: %w", err)
 	}
-	for _, b := range blocks {
-		if err := refused(b, c.Rank()); err != nil {
-			return nil, err
-		}
+	if err := refused(c.Rank(), blocks...); err != nil {
+		return nil, err
 	}
 	return decodeAll[T](got)
 }
@@ -113,10 +111,8 @@ func Scatter[T any](ctx context.Context, c *planner.Comm, all []T, root int) (v 
 	if err := planner.Scatterv(ctx, c, bytes.Join(blocks, nil), mine, counts, root); err != nil {
 		return v, fmt.Errorf("object: %w", err)
 	}
-	for _, b := range blocks {
-		if err := refused(b, root); err != nil {
-			return v, err
-		}
+	if err := refused(root, blocks...); err != nil {
+		return v, err
 	}
 	return decode[T](mine, root)
 }
@@ -124,7 +120,7 @@ func Scatter[T any](ctx context.Context, c *planner.Comm, all []T, root int) (v 
 // Send sends v to a rank, as two messages with the tag. It returns when v may be changed.
 func Send[T any](ctx context.Context, c *planner.Comm, to, tag int, v T) error {
 	b := encode(&v)
-	if err := refused(b, c.Rank()); err != nil {
+	if err := refused(c.Rank(), b); err != nil {
 		return err
 	}
 	if err := planner.Send(ctx, c, to, tag, binary.LittleEndian.AppendUint64([]byte(magic), uint64(len(b)))); err != nil {
@@ -191,16 +187,18 @@ func encode[T any](v *T) []byte {
 // wrong is sent in place of a value.
 func wrong(err error) []byte { return append([]byte{isError}, err.Error()...) }
 
-// refused returns the error of a value that a rank could not encode; nil: it could.
-func refused(b []byte, by int) error {
-	if len(b) > 0 && b[0] == isError {
-		return fmt.Errorf("object: the value of rank %d: %s", by, b[1:])
+// refused returns the error of the first value that a rank could not encode; nil: it could encode all.
+func refused(by int, values ...[]byte) error {
+	for _, b := range values {
+		if len(b) > 0 && b[0] == isError {
+			return fmt.Errorf("object: the value of rank %d: %s", by, b[1:])
+		}
 	}
 	return nil
 }
 
 func decode[T any](b []byte, from int) (v T, err error) {
-	if err := refused(b, from); err != nil {
+	if err := refused(from, b); err != nil {
 		return v, err
 	}
 	if len(b) == 0 {
