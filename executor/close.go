@@ -75,13 +75,20 @@ func (c *control) close() error {
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
+	if c.world.aborted.Load() {
+		cancel()
+	}
 	defer c.watchClose()()
 	if c.world.stop != nil {
 		c.world.stop(ctx)
 	}
 	c.awaitDirect(ctx)
 	c.endNotes()
-	return c.job.Close(ctx)
+	err := c.job.Close(ctx)
+	if c.world.aborted.Load() { // nobody was waited for
+		return nil
+	}
+	return err
 }
 
 // watchClose reports the ranks missing at Close once this one has waited for Config.StallAfter,

@@ -40,6 +40,8 @@ var (
 	// ErrUnwound: a rank's goroutine panicked, or was ended by runtime.Goexit, before it
 	// had closed.
 	ErrUnwound = errors.New("the goroutine of a rank was unwound")
+	// ErrAborted: a rank has ended the job, see [World.Abort].
+	ErrAborted = errors.New("aborted")
 )
 
 // ErrOperation is the failure of a collective whose operation, one of [tasks.UserOp], calls a
@@ -66,6 +68,7 @@ var sentinels = []struct {
 	{"cancelled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 	{"unwound", ErrUnwound},
+	{"aborted", ErrAborted},
 	{"revoked", ErrRevoked},
 	{"excluded", ErrExcluded},
 	{"link", ErrLink},
@@ -115,8 +118,8 @@ func LostRank(rank levels.Rank, err error) *PeerError {
 
 // Error names the rank and its error.
 func (e *PeerError) Error() string {
-	if errors.Is(e.Err, ErrUnwound) || errors.Is(e.Err, ErrClosed) {
-		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …, or has closed: it has not failed
+	if errors.Is(e.Err, ErrUnwound) || errors.Is(e.Err, ErrAborted) || errors.Is(e.Err, ErrClosed) {
+		return fmt.Sprintf("rank %d %v", e.Rank, e.Err) // panicked: …, aborted: …, or has closed: it has not failed
 	}
 	if _, late := e.Err.(*LateError); late { // it names the rank, and this one has not failed
 		return e.Err.Error()

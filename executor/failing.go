@@ -86,6 +86,15 @@ func (w *World) Fail(by levels.Rank, err error) {
 	w.failRank(by, err)
 }
 
+// Abort is [World.Fail] by a rank of this process that ends the job with a reason: all ranks get an error that wraps
+// [ErrAborted]. The launcher hears of it, and Close waits for no other process any more.
+func (w *World) Abort(by levels.Rank, reason error) {
+	err := fmt.Errorf("%w: %w", ErrAborted, reason)
+	w.aborted.Store(true)
+	w.blame(by, err)
+	w.Fail(by, err)
+}
+
 // endRank notes a rank's own word that it takes part in nothing any more.
 func (w *World) endRank(by levels.Rank) {
 	w.eachLocked(func(e *Endpoint) {

@@ -95,7 +95,8 @@ type World struct {
 	stacks     stackReader
 	lastSearch map[CommID]time.Time // by communicator, of this world's search for a deadlock; for the holder of askTurn
 
-	blamed sync.Once // Config.Blame was told
+	blamed  sync.Once   // Config.Blame was told
+	aborted atomic.Bool // a rank of this process has ended the job
 
 	keeping  sync.Mutex
 	retained map[CommID]int // failures of a communicator on their way here; at least 1

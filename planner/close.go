@@ -45,6 +45,21 @@ func (c *Comm) Revoke(reason error) error {
 	return nil
 }
 
+// Abort ends the job, as MPI_Abort does: the calls of all ranks on all communicators, waiting ones and later ones,
+// return an error that wraps [ErrAborted] and has the reason. [Retry] and [Elastic] don't go on after it. It ends no
+// process: a program ends by itself, with a status of its own. Abort waits for no other program, and afterwards
+// this rank's Close doesn't either. Any goroutine may call it.
+func (c *Comm) Abort(reason error) error {
+	if reason == nil {
+		return errors.New("a job is aborted without a reason, which must not be nil")
+	}
+	if err := c.checkMade(); err != nil {
+		return fmt.Errorf("abort: %w", err)
+	}
+	c.world.Abort(c.worldRank(), reason)
+	return nil
+}
+
 // unwinding returns an error for a panic or runtime.Goexit that unwinds the goroutine of Close, called
 // by a deferred function or deferred itself; nil: nothing does. The panic's value is not known here.
 func unwinding() error {

@@ -3,6 +3,7 @@ package planner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"testing"
@@ -96,5 +97,47 @@ func TestRevoke(t *testing.T) {
 			}
 		}
 		closeAll(t, comms)
+	}
+}
+
+// Abort ends the calls of all ranks on all communicators with the reason, for good, and the aborting rank waits for nobody.
+func TestAbort(t *testing.T) {
+	errStop := errors.New("the disk is full")
+	for _, topology := range []string{"2x2", "1x2", "processes"} {
+		var comms []*planner.Comm
+		if topology == "processes" {
+			comms = joinProcesses(t, 4, 2, &planner.Options{CloseTimeout: patience})
+		} else {
+			comms = localComms(t, topology, nil)
+		}
+		aborted := make(chan struct{})
+		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+			half, err := c.Split(ctx, c.Rank()%2, 0)
+			if err != nil {
+				return err
+			}
+			if c.Rank() == 1 {
+				defer close(aborted)
+				if err := half.Abort(nil); err == nil {
+					return errors.New("aborted without a reason")
+				}
+				if err := half.Abort(errStop); err != nil {
+					return err
+				}
+				if err := planner.Barrier(ctx, c); !errors.Is(err, errStop) {
+					return err
+				}
+				return c.Close()
+			}
+			err = planner.Retry(ctx, &c, func(c *planner.Comm) error { return planner.Barrier(ctx, c) })
+			if text := fmt.Sprint(err); !errors.Is(err, planner.ErrAborted) || planner.Recoverable(err) || !strings.Contains(text, "rank 1 aborted: the disk is full") {
+				return fmt.Errorf("heard %w", err)
+			}
+			<-aborted
+			if err := half.Close(); err != nil {
+				return err
+			}
+			return c.Close()
+		}))
 	}
 }

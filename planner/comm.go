@@ -19,6 +19,7 @@ var (
 	ErrTruncated = executor.ErrTruncated
 	ErrElements  = executor.ErrElements
 	ErrUnwound   = executor.ErrUnwound
+	ErrAborted   = executor.ErrAborted
 )
 
 // Errors with details.

@@ -18,16 +18,17 @@ var (
 )
 
 // Recoverable reports whether a call has failed because of another rank, and the survivors can go on
-// after [Comm.Shrink]: a rank has died, left or given up, or can't be reached. Errors of
-// this rank itself are not recoverable, nor are those of the program, such as [ErrMismatch].
+// after [Comm.Shrink]: a rank has died, left or given up, can't be reached, or was late, see [LateError]. Other errors of
+// this rank itself are not recoverable, nor are those of the program, such as [ErrMismatch], or [ErrAborted].
 func Recoverable(err error) bool {
-	for _, never := range []error{ErrMismatch, ErrExcluded, ErrMinority, executor.ErrOperation} {
+	for _, never := range []error{ErrAborted, ErrMismatch, ErrExcluded, ErrMinority, executor.ErrOperation} {
 		if errors.Is(err, never) {
 			return false
 		}
 	}
 	_, other := errors.AsType[*PeerError](err)
-	return other || errors.Is(err, ErrRevoked)
+	_, late := errors.AsType[*LateError](err)
+	return other || late || errors.Is(err, ErrRevoked)
 }
 
 // Shrink returns a communicator of the living ranks of c, in c's order. All of them agree on the

@@ -158,6 +158,8 @@ func TestRecoverable(t *testing.T) {
 		{&planner.PeerError{Rank: 1, Err: planner.ErrClosed}, true},
 		{&planner.PeerError{Rank: 1, Err: context.Canceled}, true},
 		{planner.ErrRevoked, true},
+		{fmt.Errorf("%w: %w", planner.ErrBroken, &planner.LateError{Request: "barrier", Err: context.DeadlineExceeded}), true},
+		{&planner.PeerError{Rank: 1, Err: fmt.Errorf("%w: full", planner.ErrAborted)}, false},
 		{planner.ErrClosed, false},
 		{context.Canceled, false},
 		{&planner.MismatchError{}, false},

@@ -87,6 +87,12 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 	"exit":   alone(func() error { os.Exit(3); return nil }),
 	"goexit": alone(func() error { runtime.Goexit(); return nil }),
 	"kill":   alone(func() error { return syscall.Kill(os.Getpid(), syscall.SIGKILL) }),
+	"abort": func(_ context.Context, c *planner.Comm, wrong bool) error {
+		if wrong {
+			return c.Abort(errDisk)
+		}
+		return nil
+	},
 	"close": func(_ context.Context, c *planner.Comm, wrong bool) error {
 		if wrong {
 			return c.Close() // and the next call uses it

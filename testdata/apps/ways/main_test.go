@@ -34,6 +34,7 @@ var failures = map[string]told{
 	"exit":   {others: "rank 1 failed", launcher: "rank 1 on localhost: exit status 3"},
 	"goexit": {others: "rank 1", launcher: "rank 1 on", ranks: "rank 1 ended its goroutine"},
 	"kill":   {others: "rank 1 failed: was lost", launcher: "rank 1 on localhost: ended by signal: killed"},
+	"abort":  {own: "aborted: the disk is full", others: "rank 1 aborted: the disk is full", launcher: "the disk is full", ranks: "rank 1 aborted: the disk is full"},
 	"close":  {own: "closed", others: leaves, launcher: "rank 1", ranks: "rank 1 "}, // it won't come to call 1, or its call failed
 
 	"late":    {others: "rank 1", launcher: "rank 1", ranks: "rank 1"},
