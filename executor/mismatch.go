@@ -74,7 +74,7 @@ func newMismatch(rank, peer levels.Rank, seq uint32, mine, theirs *description) 
 
 // Error prints both requests.
 func (e *MismatchError) Error() string {
-	text := fmt.Sprintf("%v: as call %d (counted from 0) %s %s, %s %s", ErrMismatch, e.Seq,
+	text := fmt.Sprintf("%v: as call #%d %s %s, %s %s", ErrMismatch, e.Seq,
 		whoRuns(slices.Concat(e.With, []levels.Rank{e.Rank})), e.Request,
 		whoRuns(slices.Concat(e.PeerWith, []levels.Rank{e.Peer})), e.PeerWants)
 	for _, other := range e.Others {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"sync"
 	"syscall"
@@ -96,6 +97,9 @@ func (j *job) dialAll(nodes []node, placed [][]int) {
 	if j.logs, err = openLogs(j.opts.LogDir, j.size); err != nil {
 		j.fail(statusLauncher, err)
 		return
+	}
+	if text := crowdText(j.size, runtime.NumCPU()); j.opts.isLocal() && text != "" {
+		j.note(text)
 	}
 	for i, ranks := range placed {
 		if len(ranks) == 0 {

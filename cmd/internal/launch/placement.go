@@ -39,6 +39,17 @@ func place(nodes []node, ranks int, mapping string, oversubscribe bool) ([][]int
 	return placed, nil
 }
 
+// mostPerProcessor bounds the ranks that start without a word about how many they are.
+const mostPerProcessor = 64
+
+// crowdText says how many ranks start on this machine if they are very many; empty: they are not.
+func crowdText(ranks, processors int) string {
+	if ranks <= mostPerProcessor*processors {
+		return ""
+	}
+	return fmt.Sprintf("starting %d ranks on %d processors of this machine; interrupt to stop that", ranks, processors)
+}
+
 // slotOrder returns the node of each slot, in the order of filling.
 func slotOrder(nodes []node, mapping string) []int {
 	type slot struct{ node, onNode int }

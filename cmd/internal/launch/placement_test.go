@@ -31,3 +31,12 @@ func TestPlace(t *testing.T) {
 		t.Errorf("error %v does not say both numbers", err)
 	}
 }
+
+// Very many ranks on this machine are said to start.
+func TestCrowdText(t *testing.T) {
+	for ranks, want := range map[int]string{1: "", 128: "", 129: "starting 129 ranks on 2 processors of this machine; interrupt to stop that"} {
+		if got := crowdText(ranks, 2); got != want {
+			t.Errorf("%d ranks: %q, want %q", ranks, got, want)
+		}
+	}
+}
