@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
 // Who waits too long for another rank's word reports it, and gives up when a call's time is over; the words of both stand.
@@ -31,7 +32,14 @@ func TestAgreeInTime(t *testing.T) {
 				}
 			})
 		}
+		clocktest.Pass(limit / 2)
+		if s := w.Endpoint(1).State(1); s.String() != "in agree" {
+			t.Errorf("a waiting rank is %s", &s)
+		}
 		waiting.Wait()
+		if s := w.Endpoint(1).State(1); s.String() != "in no call" {
+			t.Errorf("a rank that has given up is %s", &s)
+		}
 		if took := time.Since(began); took < limit || took > 2*limit {
 			t.Errorf("gave up after %v; the limit is %v", took, limit)
 		}

@@ -13,7 +13,7 @@ import (
 const (
 	stateTime     = 2 * time.Second
 	lateTime      = 5 * time.Second
-	straightAfter = 700 * time.Millisecond
+	straightAfter = 200 * time.Millisecond
 )
 
 // patience is the longest wait.

@@ -7,7 +7,7 @@ import (
 
 // hearBallot takes a message of an agreement. The first one on a communicator breaks it, if it is
 // whole here.
-func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
+func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straight bool) {
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
@@ -16,11 +16,11 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreements {
 		ranks := c.ranks
 		e.mu.Unlock()
-		e.voter.Refuse(t, ranks, from, b)
+		e.voter.Refuse(t, ranks, from, b, straight)
 		return
 	}
 	if m == nil && may {
-		m = e.voter.Open(t, c.ranks) // nil if this rank votes no more
+		m = c.openAgreement(t.Round) // nil if this rank votes no more
 	}
 	whole := may && t.Round == 0 && c.broken == nil
 	e.mu.Unlock()
@@ -36,7 +36,7 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte) {
 	if moved {
 		m.Begin(0, false)
 	}
-	_ = m.Hear(from, b) // nonsense is dropped
+	_ = m.Hear(from, b, straight) // nonsense is dropped
 }
 
 // refuseWords votes no in every agreement still waiting for this rank's program: the program has

@@ -59,6 +59,7 @@ type callOrder struct {
 // condition says whether a communicator is whole, and if not, why.
 type condition struct {
 	broken        error         // nil: it is whole
+	heard         bool          // the program knows that it is broken: a call has failed
 	cause         failure       // of broken, by ranks of the world; its err is nil in a communicator that is whole or only closed
 	pendingCause  failure       // the cause while the others are being told, just before it breaks; its err is nil before
 	announcement  *announcement // of pendingCause; nil before
@@ -244,12 +245,13 @@ func (c *condition) isBeyondLimit(seq uint32) bool {
 // isClosed reports whether this rank has closed it, or the world. The lock is held.
 func (c *condition) isClosed(stopped bool) bool { return c.hasLeft || stopped || c.broken == ErrClosed }
 
-// whyUnusable returns the reason why the communicator can't be used, nil if it can.
+// whyUnusable returns the reason why the program can't use the communicator, nil if it can.
 func (c *condition) whyUnusable() error {
 	switch {
 	case c.hasLeft, c.broken == ErrClosed:
 		return ErrClosed
 	case c.broken != nil:
+		c.heard = true
 		return fmt.Errorf("%w: %w", ErrBroken, c.broken)
 	}
 	return nil

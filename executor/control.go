@@ -62,7 +62,7 @@ type note struct {
 	Is       *flight.State    `json:",omitempty"` // the sender's state
 	ForLate  bool             `json:",omitempty"` // of a question: a deadline has passed
 	ForCall  bool             `json:",omitempty"` // of a question: in the collective Seq
-	Straight bool             `json:",omitempty"` // of a question: the answer goes past the control tree too
+	Straight bool             `json:",omitempty"` // of a question or ballot: the answer goes past the control tree too
 	Verdict  *verdict.Finding `json:",omitempty"` // why the job stands still
 	Onward   bool             `json:",omitempty"` // of a goodbye: see [departure]
 	Ballot   []byte           `json:",omitempty"` // of an agreement of round Seq about Comm

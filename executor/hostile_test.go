@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
@@ -271,6 +272,32 @@ func TestLateWhileComputing(t *testing.T) {
 			by, err := run.explainLate(context.DeadlineExceeded, run.comm.statesOfAll, func() bool { return false })
 			if late, ok := errors.AsType[*LateError](err); !ok || len(late.Late) == 1 != computes || by == 1 != computes {
 				t.Errorf("computes %v: rank %d is to blame, %v", computes, by, err)
+			}
+		}
+	})
+}
+
+// A rank that is stopped, or doesn't answer, is named by a deadline though it has come: the others wait for it. One that has
+// left after its part is not.
+func TestLateThoughCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newMute(t)
+		defer w.Close()
+		run := startAlone(t, w, "shape=flat,fs=all,w=1,i=adapt/chain")
+		run.present.set(1)
+		in := []flight.Open{{What: "barrier", Seq: 7}}
+		for _, c := range []struct {
+			s    flight.State
+			want string
+		}{
+			{flight.State{Rank: 1, Doing: flight.Stopped, Open: in, Last: "barrier #6"}, "rank 1 is stopped "},
+			{flight.State{Rank: 1, Doing: flight.Stopped, Last: "barrier #6"}, "rank 1 has not come, it is stopped in no call after barrier #6"},
+			{flight.State{Rank: 1, Doing: flight.Silent}, "rank 1 does not answer"},
+			{flight.State{Rank: 1, Doing: flight.Left}, "all ranks have come"},
+		} {
+			by, err := run.explainLate(context.DeadlineExceeded, func(flight.Open, func() bool) []flight.State { return []flight.State{c.s} }, nil)
+			if named := by == 1; !strings.Contains(err.Error(), c.want) || named != (c.s.Doing != flight.Left) {
+				t.Errorf("%v: rank %d is to blame, %v", &c.s, by, err)
 			}
 		}
 	})

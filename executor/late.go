@@ -106,7 +106,7 @@ func (n *ending) explainLate(cause error, ask func(flight.Open, func() bool) []f
 		case levels.Rank(s.Rank) == c.e.rank:
 		case mine.Transfer && slices.Contains(mine.Peers, s.Rank):
 			late.Late = append(late.Late, named(s))
-		case !mine.Transfer && !known && (s.Doing == flight.Computing || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
+		case !mine.Transfer && !known && (s.Doing != flight.Left || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
 			unknown = append(unknown, named(s))
 		}
 	}

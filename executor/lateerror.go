@@ -20,7 +20,7 @@ type LateError struct {
 	For     time.Duration // time it had stood still; 0: less than a tenth of a second
 	// Late are the ranks missing in the call, without those that wait for others of them; a rank in an operation is
 	// among them if one of these waits for it. Of a send or receive it is the peer, whatever that waits for. If all had
-	// come, these are the ranks in an operation or not answering. None: the time was too short for the work.
+	// come, these are the ranks in an operation, stopped or not answering. None: the time was too short for the work.
 	Late []LateRank
 	// Circle are ranks waiting for each other, each for the next one. nil: there are none.
 	Circle []LateRank
@@ -64,10 +64,10 @@ func (e *LateError) Unwrap() error { return e.Err }
 
 // text says why the rank is named.
 func (l *LateRank) text(after time.Duration) string {
-	switch l.State.Doing {
-	case flight.Silent:
+	switch d := l.State.Doing; {
+	case d == flight.Silent:
 		return fmt.Sprintf("rank %d does not answer", l.Rank)
-	case flight.Computing:
+	case d == flight.Computing, d == flight.Stopped && len(l.State.Open) > 0:
 		return fmt.Sprintf("rank %d is %v", l.Rank, &l.State)
 	}
 	text := fmt.Sprintf("rank %d has not come", l.Rank)

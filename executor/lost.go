@@ -29,10 +29,10 @@ func (e *Endpoint) ballotPort() ballot.Port {
 // sendBallot takes a message of an agreement from a rank of this process to any rank.
 func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte, straight bool) {
 	if other := w.endpoints[to]; other != nil {
-		other.hearBallot(from, t, b)
+		other.hearBallot(from, t, b, false)
 		return
 	}
-	n := note{Comm: t.Comm, Seq: t.Round, Ballot: b}
+	n := note{Comm: t.Comm, Seq: t.Round, Ballot: b, Straight: straight}
 	if straight {
 		w.control.sendDirect(to, n.bytes())
 		return

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -59,7 +60,7 @@ func (r *Run) settle(ctx context.Context, err error) error {
 func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Agreement, error) {
 	e := c.e
 	e.mu.Lock()
-	m := e.voter.Open(ballot.Topic{Comm: c.id}, c.ranks)
+	m := c.openAgreement(0)
 	e.mu.Unlock()
 	if m == nil {
 		return nil, ErrClosed
@@ -85,9 +86,37 @@ func (c *Comm) decide(ctx context.Context, more time.Duration) (*ballot.Agreemen
 	})
 }
 
+// openAgreement returns an agreement of the members; nil: this rank votes no more. If a rank is late it may be stopped, and then nothing
+// comes past it. The lock is held.
+func (c *Comm) openAgreement(round uint32) *ballot.Agreement {
+	m := c.e.voter.Open(ballot.Topic{Comm: c.id, Round: round}, c.ranks)
+	if _, late := errors.AsType[*LateError](c.broken); m != nil && (late || len(c.leftOut) > 0) {
+		m.GoStraight()
+	}
+	return m
+}
+
+// setVotes says what the program waits for, see [flight.State.Votes], until end is called.
+func (e *Endpoint) setVotes(what string) (end func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	before := e.votes
+	e.votes = what
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.votes = before
+	}
+}
+
 // await waits until an agreement is decided. It calls look now and then; an error of look ends the
 // wait.
 func (e *Endpoint) await(ctx context.Context, m *ballot.Agreement, look func(now time.Time) error) error {
+	what := "agree"
+	if m.Topic.Round == 0 {
+		what = "the agreement on who goes on"
+	}
+	defer e.setVotes(what)()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/internal/agree"
 	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
@@ -103,10 +104,11 @@ func (c *Comm) leaveOut(without []levels.Rank) error {
 	return nil
 }
 
-// giveUp breaks the communicator if it is whole. It returns an error if this rank has left it.
+// giveUp breaks the communicator if it is whole, for the program. It returns an error if this rank has left it.
 func (c *Comm) giveUp() error {
 	c.e.mu.Lock()
 	left, whole, quit := c.isClosed(c.e.stopped), c.broken == nil, c.quitCause
+	c.heard = true
 	c.e.mu.Unlock()
 	switch {
 	case quit != nil:
@@ -117,6 +119,60 @@ func (c *Comm) giveUp() error {
 		c.e.world.failComm(c, c.e.rank, ErrRevoked)
 	}
 	return nil
+}
+
+// lastChance is how long a rank that a deadline has found late has to notice, in Agree and again in [Comm.Unheard]: both, and
+// what it takes the others to go on, are within a second. No more than half of [Config.CallTimeout]: who waits must not
+// be late itself.
+const lastChance = 300 * time.Millisecond
+
+// lastChance returns lastChance with this configuration.
+func (c *Config) lastChance() time.Duration {
+	if c.CallTimeout > 0 {
+		return min(lastChance, c.CallTimeout/2)
+	}
+	return lastChance
+}
+
+// Unheard breaks the communicator, if it is whole, and returns those of some members whose programs have not noticed after
+// a while, 0.3 s, or half of [Config.CallTimeout] if that is less: they hang, are stopped or out of reach. It returns at
+// once if all have, and returns none if the ranks have agreed who goes on.
+func (c *Comm) Unheard(ctx context.Context, members []levels.Rank) ([]levels.Rank, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := c.giveUp(); err != nil {
+		return nil, err
+	}
+	end := time.Now().Add(c.e.world.config.lastChance())
+	defer c.e.setVotes("the question who hangs")()
+	agreed := func() bool { m := c.e.voter.Find(ballot.Topic{Comm: c.id}); return m != nil && m.Decision() != nil }
+	isOver := func() bool { return ctx.Err() != nil || !time.Now().Before(end) || agreed() }
+	for pause := 5 * time.Millisecond; ; pause *= 2 {
+		ranks := make([]levels.Rank, 0, len(members))
+		for _, m := range members {
+			ranks = append(ranks, c.ranks[m])
+		}
+		left := members[:0:0]
+		for i, s := range c.e.world.states(ranks, askReason{comm: c.id}, isOver) {
+			if !s.HasHeard(uint64(c.id)) && s.Votes == "" && s.Doing != flight.Left {
+				left = append(left, members[i])
+			}
+		}
+		members = left
+		rest := time.Until(end)
+		switch {
+		case agreed():
+			return nil, nil
+		case len(members) == 0 || rest <= 0:
+			return members, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-time.After(min(pause, rest)):
+		}
+	}
 }
 
 // makeNext makes this rank's end of the new communicator, unless it has left the old one. Who leaves
@@ -224,8 +280,9 @@ func (c *Comm) Agree(ctx context.Context, ok bool) (all bool, err error) {
 		return false, ErrClosed
 	}
 	c.agreements++
+	c.heard = c.broken != nil
 	round := c.agreements
-	m := e.voter.Open(ballot.Topic{Comm: c.id, Round: round}, c.ranks)
+	m := c.openAgreement(round)
 	e.mu.Unlock()
 	if m == nil {
 		return false, ErrClosed
@@ -254,6 +311,7 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 		ctx = limited
 	}
 	var forsaken time.Time // the others count as having given up from then on; zero: they have not
+	var lastWord time.Time // who says nothing until then is late; zero: no deadline has broken the communicator
 	began, report := time.Now(), config.StallAfter
 	err := e.await(ctx, m, func(now time.Time) error {
 		if long := now.Sub(began); report > 0 && long >= report {
@@ -261,6 +319,14 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 			e.mu.Lock()
 			e.noteStall(c, "agree", "words", long, fmt.Sprint(c.numbersOf(m.Awaited())))
 			e.mu.Unlock()
+		}
+		e.mu.Lock()
+		brokenBy, isLate := errors.AsType[*LateError](c.broken)
+		e.mu.Unlock()
+		if isLate && lastWord.IsZero() {
+			lastWord = now.Add(config.lastChance())
+		} else if isLate && now.After(lastWord) {
+			return c.lateWords(m, now.Sub(began), brokenBy.Err)
 		}
 		switch given := e.voter.Find(ballot.Topic{Comm: c.id}); {
 		case given == nil || given.Decision() == nil:

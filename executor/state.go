@@ -42,7 +42,7 @@ func (e *Endpoint) State(comm CommID) flight.State {
 		s.Doing = flight.Inside
 	}
 	s.Open = s.Open[:min(flight.MaxOpen, len(s.Open))]
-	s.Called = e.comms.listCalled(comm)
+	s.Called, s.Votes = e.comms.listCalled(comm), e.votes
 	if e.failed != nil {
 		f := *e.failed
 		f.Ago = now.Sub(e.failedAt)
@@ -128,7 +128,7 @@ func (c *Comm) otherRanks(most int) (others []int) {
 func (t commTable) listCalled(first CommID) (list []flight.Called) {
 	add := func(c *Comm) {
 		if c != nil && c.local != nil && len(list) < maxCalled {
-			list = append(list, flight.Called{Comm: uint64(c.id), Calls: c.seq})
+			list = append(list, flight.Called{Comm: uint64(c.id), Calls: c.seq, Heard: c.heard})
 		}
 	}
 	add(t[first])

@@ -63,6 +63,9 @@ func (n *ending) awaitEnd(ctx context.Context) error {
 	n.wakeWaiter()
 	e.handOver()
 	err := n.err
+	if err != nil {
+		n.comm.heard = n.comm.broken != nil
+	}
 	e.unlock()
 	return err
 }

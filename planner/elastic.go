@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/tasks"
@@ -22,9 +23,10 @@ type ElasticOptions struct {
 	Min int
 	// Wait is how long they do. 0: a minute.
 	Wait time.Duration
-	// LeaveOut is after how many [LateError] in a row that name it a rank is left out, see [Comm.ShrinkWithout].
-	// A collective that it has come to in between ends the row. 0: two if calls have a limit, by
-	// [Options.CallTimeout] or TIERFLOW_CALL_TIMEOUT, else none ever is. Below 0: none ever is.
+	// LeaveOut is how often in a row a rank must be found late to be left out, see [Comm.ShrinkWithout]: by [LateError] that
+	// name it, and the last time by not noticing the error for 0.3 s, or half a [Options.CallTimeout] if that is less. A
+	// collective that it has come to in between ends the row. 0: two if calls have a limit, by CallTimeout or
+	// TIERFLOW_CALL_TIMEOUT, else none ever is. Below 0: none ever is.
 	LeaveOut int
 }
 
@@ -95,7 +97,8 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 			if !errors.Is(err, ErrLink) {
 				alone++
 			}
-			next, became, failed = o.shrink(ctx, c, late.note(c, err, namings), err)
+			hung, almost := late.note(c, err, namings)
+			next, became, failed = o.shrink(ctx, c, hung, almost, err)
 		default:
 			return c, err
 		}
@@ -115,17 +118,20 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 }
 
 // shrink goes on without the dead, after an error of c, and without ranks that hang, unless the others are too few
-// for that.
-func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung []int, err error) (next *Comm, change Change, failed error) {
+// for that. The ranks almost are late: they hang unless their programs hear of the error soon.
+func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung, almost []int, err error) (next *Comm, change Change, failed error) {
+	if late := slices.Concat(hung, almost); len(almost) > 0 && c.mayLeaveOut(late) == nil {
+		unheard, err := c.unheard(ctx, almost)
+		if err != nil {
+			return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		}
+		hung = append(hung, unheard...)
+	}
 	if len(hung) == 0 {
 		return c.Shrink(ctx)
 	}
 	log := o.Options.logger()
-	without, few := c.others(hung)
-	if few == nil {
-		few = c.comm.MayLeaveOut(without)
-	}
-	if few != nil {
+	if few := c.mayLeaveOut(hung); few != nil {
 		log.Warn("ranks that hang can't be left out", "rank", c.Rank(), "hung", hung, "why", few)
 		return c.Shrink(ctx)
 	}

@@ -2,6 +2,7 @@ package flight
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -55,6 +56,7 @@ type State struct {
 	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
 	// of the clock.
 	Since  time.Duration `json:"since_ns,omitempty"`
+	Votes  string        `json:"votes,omitempty"`  // the agreement that its program waits for; empty: none
 	Open   []Open        `json:"open,omitempty"`   // calls under way
 	Called []Called      `json:"called,omitempty"` // how far it is on each of its communicators
 	PID    int           `json:"pid,omitempty"`    // of its process; 0: unknown
@@ -93,6 +95,7 @@ type Open struct {
 type Called struct {
 	Comm  uint64 `json:"comm"`
 	Calls uint32 `json:"calls"`
+	Heard bool   `json:"heard,omitempty"` // its program knows that the communicator is broken
 }
 
 // HasCome reports whether the rank has called a collective; known is false if nobody can tell.
@@ -106,6 +109,11 @@ func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
 		}
 	}
 	return false, s.Doing != Left // nothing is kept of a communicator that it has left
+}
+
+// HasHeard reports whether the rank's program knows that a communicator is broken: a call on it has failed.
+func (s *State) HasHeard(comm uint64) bool {
+	return slices.ContainsFunc(s.Called, func(c Called) bool { return c.Comm == comm && c.Heard })
 }
 
 // String tells the calls of the rank, for how long it stands in them, and its place: in receive from rank 1, tag 5,
@@ -128,16 +136,22 @@ func (s *State) String() string {
 		}
 		b.WriteString(strings.Join(calls, " and "))
 	case (s.Doing == Outside || s.Doing >= Silent) && s.Last != "":
-		if s.Doing >= Silent {
-			b.WriteString(s.Doing.String() + " ")
-		}
-		if s.Doing != Left {
+		switch {
+		case s.Doing >= Silent && s.Doing != Left:
+			b.WriteString(s.Doing.String() + " in no call ")
+		case s.Doing == Left:
+			b.WriteString("closed ")
+		case s.Votes != "":
+			b.WriteString("in " + s.Votes + " ")
+		default:
 			b.WriteString("in no call ")
 		}
 		fmt.Fprintf(&b, "after %s", s.Last)
 		if s.Since > 0 {
 			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))
 		}
+	case s.Doing == Outside && s.Votes != "":
+		b.WriteString("in " + s.Votes)
 	default:
 		b.WriteString(s.Doing.String())
 	}

@@ -51,7 +51,7 @@ const (
 	oftenTime = time.Second            // for so long; then the pause is doubled each time. Ways around the lost ranks are found by then
 	mostAgain = 2 * time.Second        // its limit
 	proofTime = time.Second            // for one proof
-	quietTime = 200 * time.Millisecond // until silent ranks are asked for a sign of life; then the pause is doubled each time
+	quietTime = 200 * time.Millisecond // until silent ranks are asked for a sign of life, straight; then the pause is doubled each time
 	quietRank = time.Millisecond       // or after this for each rank, if that is more: all may ask one
 	mostQuiet = 10                     // times the first, its limit
 
@@ -79,6 +79,8 @@ type Agreement struct {
 	withdrawn bool                    // this rank takes no part any more
 	taken     bool                    // the program knows the decision
 	minority  time.Time               // since then the living may not decide; zero: they may
+	straight  bool                    // messages go past all other ranks
+	direct    agree.Set               // ranks whose messages have come past all others: so go those to them
 
 	opened     time.Time
 	heard      map[int]time.Time // the last word of a rank, or its answer
@@ -110,8 +112,8 @@ func (m *Agreement) Begin(calls uint32, ok bool) {
 	m.do(func(a *agree.Machine) []agree.Message { return a.Begin(calls, ok) })
 }
 
-// Hear takes a message. A message without sense is an error.
-func (m *Agreement) Hear(from levels.Rank, b []byte) error {
+// Hear takes a message; straight: it has come past all other ranks. A message without sense is an error.
+func (m *Agreement) Hear(from levels.Rank, b []byte, straight bool) error {
 	msg, err := agree.Parse(b, len(m.Members))
 	if err == nil && (m.Members[msg.From] != from || msg.To != m.rank()) {
 		err = fmt.Errorf("rank %d of the world speaks as rank %d to rank %d, this is rank %d", from, msg.From, msg.To, m.rank())
@@ -122,6 +124,9 @@ func (m *Agreement) Hear(from levels.Rank, b []byte) error {
 	again := false
 	m.do(func(a *agree.Machine) []agree.Message {
 		m.heard[msg.From], m.unanswered[msg.From] = time.Now(), 0
+		if straight {
+			m.direct = m.direct.With(msg.From)
+		}
 		_, again = a.Waits(msg.From)
 		return a.Hear(msg)
 	})
@@ -170,7 +175,7 @@ func (m *Agreement) do(what func(a *agree.Machine) []agree.Message) {
 	if decided {
 		m.decision, m.repeats, m.decidedAt = m.machine.Decision(), nil, time.Now()
 	}
-	straight := m.unheard(time.Now())
+	straight := m.straightTo(time.Now())
 	v.mu.Unlock()
 	m.send(out, straight)
 	if decided {
@@ -179,14 +184,27 @@ func (m *Agreement) do(what func(a *agree.Machine) []agree.Message) {
 	}
 }
 
-// unheard returns the ranks that may not hear this one: messages to them go past the others, one of which may be
-// stopped. The lock is held.
-func (m *Agreement) unheard(now time.Time) agree.Set {
-	if now.Sub(m.opened) < askAfter || m.machine.IsHeard() {
-		return nil
-	}
-	return m.machine.Owing()
+// GoStraight lets messages go past all other ranks from now on, as one that would pass them on may be stopped. Else they do
+// to ranks that may not hear this one, after a while, and to those that have come so.
+func (m *Agreement) GoStraight() {
+	m.voter.mu.Lock()
+	defer m.voter.mu.Unlock()
+	m.straight = true
 }
+
+// straightTo returns the ranks to which messages go past all others. The lock is held.
+func (m *Agreement) straightTo(now time.Time) agree.Set {
+	switch n := len(m.Members); {
+	case m.straight:
+		return agree.All(n)
+	case now.Sub(m.opened) < quietAfter(n) || m.machine.IsHeard():
+		return m.direct
+	}
+	return m.direct.Union(m.machine.Owing())
+}
+
+// quietAfter is after how long ranks that say nothing, of so many, are asked for a sign of life.
+func quietAfter(ranks int) time.Duration { return max(quietTime, time.Duration(ranks)*quietRank) }
 
 // superseded is, by kind of message, the kind before it. The earlier one need not be repeated after
 // the later one.
@@ -215,7 +233,7 @@ func (m *Agreement) tend() {
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
 	ranks := time.Duration(len(m.Members))
-	often, quiet := max(againTime, ranks*againRank), max(quietTime, ranks*quietRank)
+	often, quiet := max(againTime, ranks*againRank), quietAfter(len(m.Members))
 	begun := time.Now()
 	again, proof := newSchedule(begun, often, mostAgain), newSchedule(begun, quiet, mostQuiet*quiet)
 	for {
@@ -249,7 +267,7 @@ func (m *Agreement) tend() {
 					out = append(out, list...)
 				}
 			}
-			straight = m.unheard(now)
+			straight = m.straightTo(now)
 		}
 		v.mu.Unlock()
 		m.send(out, straight)

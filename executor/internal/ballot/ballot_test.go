@@ -34,7 +34,7 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 		p.voters = append(p.voters, NewVoter(r, Port{
 			Send: func(to levels.Rank, t Topic, b []byte, straight bool) {
 				if !slices.Contains(lost, to) && (p.drop == nil || !p.drop(r, to) || straight && p.passes) {
-					go p.hear(to, r, t, b)
+					go p.hear(to, r, t, b, straight)
 				}
 			},
 			Lost: func(Topic) (suspects, ended, left []levels.Rank) { return lost, nil, nil },
@@ -61,10 +61,10 @@ func newPaper(n int, lost ...levels.Rank) *paper {
 }
 
 // hear lets a rank hear of the agreement as a library does: it votes at once.
-func (p *paper) hear(to, from levels.Rank, t Topic, b []byte) {
+func (p *paper) hear(to, from levels.Rank, t Topic, b []byte, straight bool) {
 	if m := p.voters[to].Open(t, p.members); m != nil {
 		m.Begin(0, true)
-		_ = m.Hear(from, b)
+		_ = m.Hear(from, b, straight)
 	}
 }
 
@@ -264,6 +264,37 @@ func TestSilence(t *testing.T) {
 	}
 }
 
+// Where a stopped rank is to be left out, which would pass messages on, they go past it from the start.
+func TestGoStraight(t *testing.T) {
+	for _, stopped := range []levels.Rank{0, 2} {
+		synctest.Test(t, func(t *testing.T) {
+			p := newPaper(4)
+			defer p.stop()
+			p.passes, p.drop = true, func(_, _ levels.Rank) bool { return true }
+			others := slices.DeleteFunc(slices.Clone(p.members), func(r levels.Rank) bool { return r == stopped })
+			began := time.Now()
+			for _, r := range others {
+				p.voters[r].port.Lost = func(Topic) (suspects, ended, left []levels.Rank) { return nil, nil, []levels.Rank{stopped} }
+				send := p.voters[r].port.Send
+				p.voters[r].port.Send = func(to levels.Rank, topic Topic, b []byte, straight bool) {
+					if to != stopped {
+						send(to, topic, b, straight)
+					}
+				}
+				p.voters[r].Open(topic, p.members).GoStraight()
+				p.begin(r)
+			}
+			for _, r := range others {
+				<-p.voters[r].Find(topic).Known()
+			}
+			if took := time.Since(began); took > 2*againTime {
+				t.Errorf("decided after %v", took)
+			}
+			p.want(t, others...)
+		})
+	}
+}
+
 // A rank that withdraws before the decision counts as silent. After it has quit it opens nothing.
 func TestWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -296,11 +327,11 @@ func TestRefusal(t *testing.T) {
 		m := p.begin(1)
 		vote := m.repeats[0][0].Append(nil, 3)
 		told.Store(0)
-		p.voters[0].Refuse(topic, p.members, 1, vote)
+		p.voters[0].Refuse(topic, p.members, 1, vote, false)
 		if told.Load() != 2 {
 			t.Errorf("rank 1 was not told; sum %d", told.Load())
 		}
-		if m := p.voters[2].Open(topic, p.members); m.Hear(1, vote) == nil || m.Hear(0, vote) == nil || m.Hear(0, []byte{1}) == nil {
+		if m := p.voters[2].Open(topic, p.members); m.Hear(1, vote, false) == nil || m.Hear(0, vote, false) == nil || m.Hear(0, []byte{1}, false) == nil {
 			t.Error("a vote for another rank, from another rank, or nonsense is heard")
 		}
 	})

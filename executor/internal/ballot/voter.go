@@ -53,9 +53,9 @@ func (v *Voter) Open(t Topic, members []levels.Rank) *Agreement {
 	return m
 }
 
-// Refuse answers a message about a forgotten agreement: its sender counted as lost when
+// Refuse answers a message about a forgotten agreement, on the way that it came: its sender counted as lost when
 // the next one was decided.
-func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byte) {
+func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byte, straight bool) {
 	msg, err := agree.Parse(b, len(members))
 	if err != nil || members[msg.From] != from {
 		return
@@ -63,7 +63,7 @@ func (v *Voter) Refuse(t Topic, members []levels.Rank, from levels.Rank, b []byt
 	machine := agree.New(agree.Config{Size: len(members), Rank: slices.Index(members, v.me)})
 	machine.Lose(msg.From, false)
 	for _, answer := range machine.Hear(msg) {
-		v.port.Send(from, t, answer.Append(nil, len(members)), false)
+		v.port.Send(from, t, answer.Append(nil, len(members)), straight)
 	}
 }
 
