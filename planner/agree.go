@@ -118,7 +118,7 @@ func (o *settings) announceRules(s *announcement, data []byte, reg submodules.Re
 // announceMachine adds rank 0's machine.
 func (o *settings) announceMachine(s *announcement, job *join.Job) error {
 	from, err := o.machineSource()
-	from = from.onJob(job, o.Congestion)
+	from = from.onJob(job, o.Congestion, s.Managed)
 	if s.Measure, s.Check = from.measures, from.checks; err != nil || from.machine == nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (o *settings) announceMachine(s *announcement, job *join.Job) error {
 func (s *announcement) machineSource(o *settings, job *join.Job) (from machineSource, err error) {
 	if job.Rank == 0 {
 		from, err = o.machineSource()
-		from = from.onJob(job, o.Congestion)
+		from = from.onJob(job, o.Congestion, s.Managed)
 	}
 	from.machine, from.measures, from.checks = nil, s.Measure, s.Check
 	if err == nil && len(s.Machine) > 0 {

@@ -88,15 +88,18 @@ func (o *settings) tableOn(job *join.Job, reg submodules.Registry) (*choose.Tabl
 // probeVersion changes with the way of measuring: no machine of an older way is read.
 const probeVersion = 2
 
-// onJob completes [MachineAuto]: ranks of several nodes use their kept machine, or measure one. A kept
-// machine that can't be read is measured again.
-func (s machineSource) onJob(job *join.Job, congestion string) machineSource {
+// onJob completes [MachineAuto]: ranks of several nodes use their kept machine. Managed ones measure one if none is
+// kept, or the kept one can't be read.
+func (s machineSource) onJob(job *join.Job, congestion string, managed bool) machineSource {
 	if !s.auto || job.Topology.Nodes() < 2 {
 		return s
 	}
-	s.measures, s.keep = true, keptMachine(job, congestion)
-	if data, err := files.Read(s.keep, machine.MaxBytes); err == nil {
-		m, err := parseMachine(s.keep, data)
+	file := keptMachine(job, congestion)
+	if s.measures = managed; managed {
+		s.keep = file
+	}
+	if data, err := files.Read(file, machine.MaxBytes); err == nil {
+		m, err := parseMachine(file, data)
 		if err == nil && m.Provenance.Ranks == ranksOf(job.Topology) && m.Check(job.Topology) == nil {
 			s.machine, s.checks = m, true
 		}

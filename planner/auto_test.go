@@ -17,10 +17,12 @@ import (
 )
 
 // explained joins processes of several nodes to which nothing is said of the machine, runs a
-// bcast, and returns what rank 0 says of its plan. All ranks must have the same plan.
-func explained(t *testing.T, n int) string {
+// bcast, and returns what rank 0 says of its plan. All ranks must have the same plan. Rank 0 says whether they are managed.
+func explained(t *testing.T, n int, managed bool) string {
 	t.Helper()
-	comms := joinProcesses(t, n, 1, &planner.Options{Machine: planner.MachineAuto})
+	comms := joinEach(t, n, func(r int) *planner.Options {
+		return &planner.Options{Machine: planner.MachineAuto, Managed: managed == (r == 0)}
+	}, onNodes(1))
 	defer closeAll(t, comms)
 	texts := make([]string, n)
 	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
@@ -47,10 +49,10 @@ func explained(t *testing.T, n int) string {
 	return texts[0]
 }
 
-// kept lists the machines that are kept.
-func kept(t *testing.T) []string {
+// kept lists the files of a kind that are kept.
+func kept(t *testing.T, kind string) []string {
 	t.Helper()
-	folder, err := planner.KeptFolder(planner.KeptMachines)
+	folder, err := planner.KeptFolder(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,15 +63,18 @@ func kept(t *testing.T) []string {
 	return names
 }
 
-// Who says nothing has the machine measured once for the same nodes. It is measured again when
-// the links have changed, or what is kept can't be read.
+// Managed ranks to which nothing is said measure the machine once for the same nodes. They measure it again when
+// the links have changed, or what is kept can't be read. Others measure and write nothing.
 func TestMachineIsFound(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	if text := explained(t, 3); !strings.Contains(text, "machine: ranks, measured by pairs") {
+	if text := explained(t, 3, false); strings.Contains(text, "machine: ") || len(kept(t, planner.KeptMachines)) > 0 {
+		t.Errorf("ranks that nobody manages have measured the machine, and keep %v:\n%s", kept(t, planner.KeptMachines), text)
+	}
+	if text := explained(t, 3, true); !strings.Contains(text, "machine: ranks, measured by pairs") {
 		t.Fatalf("the first job has measured nothing:\n%s", text)
 	}
-	names := kept(t)
+	names := kept(t, planner.KeptMachines)
 	if len(names) != 1 {
 		t.Fatalf("kept are %v, want one machine", names)
 	}
@@ -90,27 +95,30 @@ func TestMachineIsFound(t *testing.T) {
 			l.Latency = 50e6 // nobody's link
 		}
 	}
-	for _, changed := range []func() ([]byte, error){m.Format, func() ([]byte, error) { return []byte("{"), nil }} {
-		data, err := changed()
-		if err != nil {
+	changed, err := m.Format()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, says := range map[string]string{string(changed): "the kept machine is another one now", "{": "rule: "} {
+		if err := os.WriteFile(names[0], []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(names[0], data, 0o600); err != nil {
-			t.Fatal(err)
+		got := explained(t, 3, false)
+		if left, err := os.ReadFile(names[0]); !strings.Contains(got, says) || strings.Contains(got, "measured by pairs") || string(left) != text {
+			t.Errorf("ranks that nobody manages have a machine that is another one now, and leave %q, %v:\n%s", left, err, got)
 		}
-		if text := explained(t, 3); !strings.Contains(text, "machine: ranks, measured by pairs") {
-			t.Errorf("a machine that is another one now was believed:\n%s", text)
+		if got := explained(t, 3, true); !strings.Contains(got, "machine: ranks, measured by pairs") {
+			t.Errorf("a machine that is another one now was believed:\n%s", got)
 		}
 	}
-	if explained(t, 2); len(kept(t)) != 2 {
-		t.Errorf("kept are %v, want one for each number of nodes", kept(t))
+	if explained(t, 2, true); len(kept(t, planner.KeptMachines)) != 2 {
+		t.Errorf("kept are %v, want one for each number of nodes", kept(t, planner.KeptMachines))
 	}
 }
 
 // A kept machine stays while messages take about as long as it says, and no longer. In a bubble they
 // take no time, so a link must be too quick for a difference to count.
 func TestKeptMachineIsUsed(t *testing.T) {
-	closeComms(localComms(t, "2x1", nil)) // begins to watch for signals, which no bubble may
 	for latency, stays := range map[time.Duration]bool{time.Microsecond: true, 10 * time.Microsecond: true, 20 * time.Microsecond: false} {
 		synctest.Test(t, func(t *testing.T) {
 			comms := localComms(t, "2x1", &planner.Options{Machine: planner.MachineOff})
@@ -167,7 +175,7 @@ func TestNoPlaceForMachines(t *testing.T) {
 	for _, home := range []string{"", file} {
 		t.Setenv("XDG_CACHE_HOME", home)
 		t.Setenv("HOME", home)
-		if text := explained(t, 2); !strings.Contains(text, "machine: ranks, measured by pairs") {
+		if text := explained(t, 2, true); !strings.Contains(text, "machine: ranks, measured by pairs") {
 			t.Errorf("with the home %q:\n%s", home, text)
 		}
 	}

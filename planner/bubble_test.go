@@ -20,7 +20,7 @@ func TestLinksInABubbleAreExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		comms, err := planner.Local("2x1", &planner.Options{
-			NoDump: true, Plan: "bcast:shape=flat,fs=all,i=nbc/linear",
+			Plan: "bcast:shape=flat,fs=all,i=nbc/linear",
 			Link: local.NewNetwork(on, 125e6, 20*time.Microsecond),
 		})
 		if err != nil {

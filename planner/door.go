@@ -28,8 +28,8 @@ const (
 	DumpDirVariable = "TIERFLOW_DUMP_DIR"
 
 	// DoorVariable is the folder of the sockets of processes' doors: tierflow ps and others ask there for the
-	// state of ranks. off: none. Empty: a folder of this user in memory,
-	// see package door. Only the same user can ask.
+	// state of ranks. off: none. Empty: of managed processes, see [Options.Managed], a folder of this user in memory,
+	// see package door; of others none. Only the same user can ask.
 	DoorVariable = "TIERFLOW_DOOR"
 )
 
@@ -49,14 +49,14 @@ type doorPlan struct {
 	info door.Info
 }
 
-// planDoor returns the place for a rank's door.
-func planDoor(job *join.Job, name string) (p doorPlan, err error) {
+// planDoor returns the place for a rank's door, in a job that is managed or not.
+func planDoor(job *join.Job, name string, managed bool) (p doorPlan, err error) {
 	p.info = door.Info{Job: name, Rank: int(job.Rank), Ranks: job.Size}
 	for r := range levels.Rank(job.Size) {
 		p.info.Nodes = append(p.info.Nodes, job.Topology.NodeName(r))
 	}
 	setting := os.Getenv(DoorVariable)
-	if setting == noDoor || !isJobName(name) {
+	if setting == noDoor || setting == "" && !managed || !isJobName(name) {
 		return p, nil
 	}
 	if setting != "" && !filepath.IsAbs(setting) {

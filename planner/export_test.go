@@ -72,7 +72,7 @@ func (c *Comm) EnterWith(ctx context.Context, data []byte) (bool, error) {
 
 // FindKept returns the file for the machine of a job on t, and whether the job finds one in it.
 func FindKept(t *levels.Topology) (file string, found bool) {
-	s := machineSource{auto: true}.onJob(&join.Job{Topology: t}, "")
+	s := machineSource{auto: true}.onJob(&join.Job{Topology: t}, "", true)
 	return s.keep, s.checks && s.machine != nil
 }
 

@@ -26,7 +26,7 @@ import (
 // hangs where it calls hang, until the others have returned.
 func inHungBubble(t *testing.T, topology string, limit time.Duration, f func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error)) {
 	synctest.Test(t, func(t *testing.T) {
-		comms, err := planner.Local(topology, &planner.Options{NoDump: true, CallTimeout: limit})
+		comms, err := planner.Local(topology, &planner.Options{CallTimeout: limit})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -271,7 +271,7 @@ func TestWeeksOfFaults(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 7 * time.Second
-		comms, err := planner.Local("2x2", &planner.Options{NoDump: true, CallTimeout: limit})
+		comms, err := planner.Local("2x2", &planner.Options{CallTimeout: limit})
 		if err != nil {
 			t.Fatal(err)
 		}

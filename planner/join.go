@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -232,7 +233,7 @@ func (e *entry) open(ctx context.Context) error {
 	p.common.Links = sealedLinks(p.common.Links, job)
 	c := newComm(base{e.world.Endpoint(job.Rank).Comm(0), job.Topology, registry}, e.world, p)
 	if job.Rank == 0 {
-		c.tableFile, c.remembers = o.keptTable(job), o.remembers()
+		c.tableFile, c.remembers = o.keptTable(job), e.agreed.Managed && o.remembers()
 	}
 	e.comm = c
 	c.world.open.Store(1)
@@ -242,11 +243,11 @@ func (e *entry) open(ctx context.Context) error {
 
 // openWorld opens the data plane, the door, and the files that the settings name.
 func (e *entry) openWorld(ctx context.Context) error {
-	cfg, err := e.o.processConfig()
+	cfg, err := e.o.processConfig(e.agreed.Managed)
 	if err != nil {
 		return err
 	}
-	doorway, err := planDoor(e.job, e.agreed.Job)
+	doorway, err := planDoor(e.job, e.agreed.Job, e.agreed.Managed)
 	if err != nil {
 		return err
 	}
@@ -264,7 +265,7 @@ func (e *entry) openWorld(ctx context.Context) error {
 	w.Endpoint(e.job.Rank).Adopt()
 	e.world = &world{World: w, guest: e.job, of: e.of}
 	doorway.open(e.world, e.o.recorderPath(int(e.job.Rank)), e.o.Log)
-	return e.o.observe(e.world, e.agreed.Job, e.job.Topology)
+	return e.o.observe(e.world, e.agreed.Managed, e.agreed.Job, e.job.Topology)
 }
 
 // hasCalls reports whether the ranks make calls before Join returns. All ranks find the same.
@@ -285,7 +286,10 @@ func (e *entry) call(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		measures = !same
+		if !same && !c.common.Managed {
+			c.machine = &choose.Machine{Why: "the kept machine is another one now, and only managed jobs measure it again"}
+		}
+		measures = !same && c.common.Managed
 	}
 	if !measures {
 		return nil

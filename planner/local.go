@@ -16,8 +16,8 @@ import (
 // topology, in the grammar of [levels.Parse]: 4x2 is four nodes of two ranks. Each Comm
 // must be closed.
 //
-// In a bubble of testing/synctest [Options.NoDump] is needed: the runtime's goroutine for signals would be part of the bubble.
-// Computing takes no time there, and an emulated link exactly its own.
+// In a bubble of testing/synctest computing takes no time, and an emulated link exactly its own. Ranks that look after SIGQUIT,
+// see [Options.DumpOnQuit], can't be in one: the runtime's goroutine for signals would be part of the bubble.
 func Local(topology string, o *Options) ([]*Comm, error) {
 	t, err := levels.Parse(topology)
 	if err != nil {
@@ -45,7 +45,7 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 		return nil, err
 	}
 	w := &world{World: local.NewShaped(t.Size(), config, s.Link)}
-	if err := s.observe(w, "", t); err != nil {
+	if err := s.observe(w, p.common.Managed, "", t); err != nil {
 		return nil, errors.Join(err, w.Close())
 	}
 	w.open.Store(int32(t.Size()))

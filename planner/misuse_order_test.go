@@ -253,6 +253,7 @@ func TestWrongOptions(t *testing.T) {
 		{what: "no such table of the environment", name: planner.TableVariable, value: nowhere, want: []string{"TIERFLOW_TABLE: ", nowhere}},
 		{what: "a table that is none", o: planner.Options{TableData: []byte("[]")}, want: []string{"Options.TableData"}},
 		{what: "a recorder nowhere", o: planner.Options{Recorder: nowhere}, want: []string{"Options.Recorder: ", nowhere}},
+		{what: "managed twice", name: planner.ManagedVariable, value: "2", want: []string{`TIERFLOW_MANAGED="2"; allowed are 0 and 1`}},
 		{what: "a dump of 2", name: planner.DumpVariable, value: "2", want: []string{`TIERFLOW_DUMP="2"; allowed are 0 and 1`}},
 	} {
 		t.Run(test.what, func(t *testing.T) {

@@ -14,15 +14,16 @@ import (
 
 // The environment variables beside [PlanVariable] and [DoorVariable].
 const (
+	ManagedVariable  = "TIERFLOW_MANAGED"  // 1: see [Options.Managed]; tierflow run sets it
 	RecorderVariable = "TIERFLOW_RECORDER" // see [Options.Recorder]
 	TraceVariable    = "TIERFLOW_TRACE"    // see [Options.Trace]
-	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]; 0: see [Options.NoDump]
+	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]; 0: a managed process leaves SIGQUIT alone, too
 	StateVariable    = "TIERFLOW_STATE_FD" // set by tierflow run: the descriptor of its questions for states
 )
 
 // observe starts the traces, profile, recordings and dumps that the options or the environment
-// ask for. job names the job on all ranks; empty: all are in this process.
-func (o *settings) observe(w *world, job string, t *levels.Topology) error {
+// ask for, in a job that is managed or not. job names it on all ranks; empty: all are in this process.
+func (o *settings) observe(w *world, managed bool, job string, t *levels.Topology) error {
 	w.log = o.logger()
 	if err := o.trace(w, job, t); err != nil {
 		return err
@@ -42,8 +43,8 @@ func (o *settings) observe(w *world, job string, t *levels.Topology) error {
 	if w.nans, err = o.looksForNaN(); err != nil {
 		return err
 	}
-	prints, goesOn, err := o.dumps()
-	if prints {
+	prints, goesOn, err := o.dumps(managed)
+	if prints && err == nil {
 		w.quiet = w.DumpOnQuit(os.Stderr, goesOn)
 	}
 	return err

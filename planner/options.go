@@ -67,8 +67,8 @@ type Options struct {
 	//
 	//	auto            processes on several nodes use the machine kept by an earlier job of the
 	//	                same nodes in the user's cache folder, if some messages take
-	//	                as long as it says. Else they measure it when they join, and rank 0
-	//	                keeps it; a failure to write is no error. Elsewhere the same as off
+	//	                as long as it says. Else, if they are Managed, they measure it when they
+	//	                join, and rank 0 keeps it; a failure to write is no error. Elsewhere the same as off
 	//	a file's name   a machine's file, as tierflow bench p2p writes it
 	//	measure         the ranks measure it when the communicator is made: links in some
 	//	                hundredths of a second, and a few MiB between few pairs of ranks. All
@@ -90,7 +90,7 @@ type Options struct {
 	//	measure   making a collective, or the first one-shot call of its kind, runs the most
 	//	          promising plans in turns, for 0.2 s at most and on memory of its own. All ranks
 	//	          take the fastest. Making one is then a call of all ranks of the communicator, in
-	//	          the order of its collectives. Processes keep their findings, as tierflow
+	//	          the order of its collectives. Managed processes keep their findings, as tierflow
 	//	          tune without a file does, and later jobs of the same ranks try nothing anew. Plans
 	//	          by Plan, Rules or Decide hold, and reductions by a function of
 	//	          [tasks.UserOp] are decided without a trial
@@ -98,6 +98,13 @@ type Options struct {
 	// In a job of processes rank 0's counts, for all ranks. Empty: the environment's
 	// TIERFLOW_EFFORT; if it is empty too, estimate.
 	Effort string
+	// Managed lets the library act outside of the job, as in ranks of tierflow run. On SIGQUIT each rank's wait is printed
+	// to standard error, see [executor.World.DumpOnQuit]. Processes can be asked by tierflow ps and the like, at a socket
+	// in [DoorVariable]'s folder. Those of a node may each be moved once, to another share of its processors; none stays
+	// bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
+	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
+	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.
+	Managed bool
 	// Log gets failures and stall reports. nil: none; but processes
 	// then report stalls to [slog.Default], standard error unless the
 	// program says otherwise: nobody else could say why a job stands still. Files that can't be
@@ -135,14 +142,11 @@ type Options struct {
 	// of the process while the first is open has .w2 at the end of its files, and so
 	// on, see [executor.World.Record].
 	Recorder string
-	// DumpOnQuit lets the process go on after SIGQUIT, unless it gets a second one within a
-	// second; so does TIERFLOW_DUMP=1 in the environment. Always SIGQUIT prints each rank's
-	// wait to standard error, see [executor.World.DumpOnQuit]; else Go then ends
-	// the process as usual.
+	// DumpOnQuit prints each rank's wait to standard error on SIGQUIT, see [executor.World.DumpOnQuit], and
+	// lets the process go on, unless it gets a second one within a second. So does TIERFLOW_DUMP=1 in the environment.
+	// In a Managed process it is printed without that, and Go then ends the process as usual. A program with a handler of
+	// its own gets each SIGQUIT twice then: TIERFLOW_DUMP=0 leaves them to it alone.
 	DumpOnQuit bool
-	// NoDump leaves SIGQUIT alone, for a program with a handler of its own: else the handler gets
-	// each twice. So does TIERFLOW_DUMP=0 in the environment.
-	NoDump bool
 	// DumpDir is a folder for the states of ranks, if these are processes. A rank writes
 	// there when the job stands still and it has found out why, and when a communicator
 	// fails; tierflow diagnose reads it afterwards, and only this user can. Empty: the environment's
@@ -179,10 +183,6 @@ type Options struct {
 	// NoPeerReads keeps processes of a node from copying straight from each other's
 	// memory, as if the kernel forbade it; shared memory serves instead.
 	NoPeerReads bool
-	// NoSpread leaves the first processor of a process to the kernel. Else Join moves each
-	// once to a share of its node's processors, if all may run on the same and there are
-	// enough; none stays bound.
-	NoSpread bool
 	// Link makes messages between goroutine ranks take their time, see [local.Network] for what it
 	// leaves out. nil: they don't.
 	Link local.Shaper

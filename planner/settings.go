@@ -27,6 +27,7 @@ type common struct {
 	Links      string `json:"links"`   // see [Options.Links]
 	Tries      bool   `json:"tries"`   // see [Options.Effort]
 	Uniform    bool   `json:"uniform"` // see [Options.Uniform]
+	Managed    bool   `json:"managed"` // see [Options.Managed]
 }
 
 // texts are the options that the environment gives if the program doesn't.
@@ -75,7 +76,10 @@ func (o *settings) common() (c common, err error) {
 	default:
 		c.Plan, c.PlanOrigin = order+";"+c.Plan, "Options.Deterministic and "+c.PlanOrigin
 	}
-	c.Tries, err = o.tries()
+	managed, err := readSwitch(ManagedVariable)
+	if c.Managed = managed == "1" || o.Managed; err == nil {
+		c.Tries, err = o.tries()
+	}
 	return c, err
 }
 
@@ -98,10 +102,10 @@ func (o *settings) config() (executor.Config, error) {
 	}, err
 }
 
-// processConfig is config for processes.
-func (o *settings) processConfig() (proc.Config, error) {
+// processConfig is config for processes, of a job that is managed or not.
+func (o *settings) processConfig(managed bool) (proc.Config, error) {
 	config, err := o.config()
-	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, NoSpread: o.NoSpread, Congestion: o.Congestion}
+	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, Spread: managed, Congestion: o.Congestion}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}
@@ -122,12 +126,10 @@ func (o *settings) callTimeout() (time.Duration, error) {
 }
 
 // dumps reports whether a rank's wait is printed after SIGQUIT, and whether the process goes on then.
-func (o *settings) dumps() (prints, goesOn bool, err error) {
+func (o *settings) dumps(managed bool) (prints, goesOn bool, err error) {
 	v, err := readSwitch(DumpVariable)
-	if err != nil {
-		return false, false, err
-	}
-	return v != "0" && !o.NoDump, v == "1" || o.DumpOnQuit, nil
+	goesOn = v == "1" || o.DumpOnQuit
+	return goesOn || managed && v != "0", goesOn, err
 }
 
 // readSwitch returns a variable's value: 0, 1, or empty if nobody has set it.

@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/tierflow/tierflow/levels/join/env"
@@ -29,5 +30,33 @@ func TestSettings(t *testing.T) {
 	s := (&Options{RulesData: []byte("r"), TableData: []byte("t"), MachineData: []byte("m")}).settings()
 	if s.Rules != "" || s.Table != "" || s.Machine != "" {
 		t.Errorf("rules %q, table %q, machine %q: want what the program gives as data", s.Rules, s.Table, s.Machine)
+	}
+}
+
+// Only managed ranks may be moved, and print what they are in on SIGQUIT unless told otherwise.
+func TestManaged(t *testing.T) {
+	for _, test := range []struct {
+		o                       Options
+		variable, dump          string
+		managed, prints, goesOn bool
+	}{
+		{Options{}, "", "", false, false, false},
+		{Options{}, "0", "", false, false, false},
+		{Options{}, "", "1", false, true, true},
+		{Options{DumpOnQuit: true}, "0", "", false, true, true},
+		{Options{Managed: true}, "0", "", true, true, false},
+		{Options{}, "1", "", true, true, false},
+		{Options{}, "1", "0", true, false, false},
+		{Options{}, "1", "1", true, true, true},
+	} {
+		t.Setenv(ManagedVariable, test.variable)
+		t.Setenv(DumpVariable, test.dump)
+		s := test.o.settings()
+		c, err := s.common()
+		config, failed := s.processConfig(c.Managed)
+		prints, goesOn, wrong := s.dumps(c.Managed)
+		if errors.Join(err, failed, wrong) != nil || c.Managed != test.managed || config.Spread != test.managed || prints != test.prints || goesOn != test.goesOn {
+			t.Errorf("%+v: managed %v, spread %v, prints %v, goes on %v: %v", test, c.Managed, config.Spread, prints, goesOn, errors.Join(err, failed, wrong))
+		}
 	}
 }

@@ -35,7 +35,10 @@ with "[rank] " in front, and ends the job when one of them fails, with --min whe
 are left. With --max-restarts another process takes the place of one that has failed, and the ranks of a lost
 host move to others that --hostfile or --hosts-command has by then. Each process
 finds its place in the environment: TIERFLOW_RANK, TIERFLOW_SIZE, TIERFLOW_RENDEZVOUS
-and others, which planner.Join reads.
+and others, which planner.Join reads. TIERFLOW_MANAGED=1 is there too, unless the
+environment has another value: ranks can be asked by tierflow ps, print what they are in on
+SIGQUIT, and measure the machine and keep what they find. Programs of other launchers do none
+of this.
 
 Without hosts all ranks run here, or, in a Slurm allocation, on its hosts and tasks
 through srun. With hosts an agent is started on each through ssh, or whatever

@@ -37,9 +37,9 @@ type Config struct {
 	// NoPeerReads keeps processes from reading each other's memory by process_vm_readv, as
 	// if the kernel forbade it.
 	NoPeerReads bool
-	// NoSpread leaves the first processor of each rank to the kernel. Else each moves once to a
-	// share of the node's processors, if all may run on the same and there are enough.
-	NoSpread bool
+	// Spread moves each rank once to a share of the node's processors, if all may run on the same and there
+	// are enough. None stays bound. Else the kernel alone moves them.
+	Spread bool
 	// Congestion is the TCP congestion control of connections to other nodes: one of
 	// those in the kernel and allowed there, such as reno. Empty: the system's choice.
 	Congestion string

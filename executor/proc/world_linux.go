@@ -86,7 +86,7 @@ func New(ctx context.Context, job Job, rank levels.Rank, t *levels.Topology, con
 		return nil, fmt.Errorf("share memory with the ranks of the node: %w", err)
 	}
 	w.SetSpin(p.choosePatience(len(node), t.Size()))
-	if !config.NoSpread {
+	if config.Spread {
 		p.spread = newSpread(&p.shared, slices.Index(node, rank), len(node))
 	}
 	return w, nil

@@ -67,11 +67,12 @@ func (e *examination) examine(ctx context.Context) error {
 	return err
 }
 
-// config is that of a program without options.
+// config is that of a managed program without options.
 func (e *examination) config() proc.Config {
 	return proc.Config{
 		Config:     executor.Config{StallAfter: -1, CloseTimeout: closeTime},
 		Congestion: os.Getenv(planner.CongestionVariable),
+		Spread:     true,
 	}
 }
 

@@ -124,10 +124,10 @@ func (s *start) given() []string {
 	return s.Env
 }
 
-// environ returns the variables of all ranks here. Forced plans by the algorithms of other libraries
-// become equal ones: programs need not know their words.
+// environ returns the variables of all ranks here. They are managed, unless somebody says otherwise. Forced plans by
+// the algorithms of other libraries become equal ones: programs need not know their words.
 func (s *start) environ() ([]string, error) {
-	env := s.given()
+	env := append([]string{envManaged + "=1"}, s.given()...)
 	text := (&Options{Env: env}).getenv(envPlan)
 	plan, err := rules.ExpandWords(text)
 	if err != nil {

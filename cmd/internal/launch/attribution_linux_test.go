@@ -142,7 +142,7 @@ func (b *burden) onGoroutines(t *testing.T, topo string) (j *viz.JobTrace, own t
 	dir := t.TempDir()
 	on := tasktest.Topology(t, topo)
 	net := &cutNetwork{topology: on, whole: local.NewNetwork(on, burdenRate, 0), slow: local.NewNetwork(on, burdenRate/3, 0)}
-	comms, err := planner.Local(topo, &planner.Options{Link: net, Trace: dir + ":every=1", NoDump: true})
+	comms, err := planner.Local(topo, &planner.Options{Link: net, Trace: dir + ":every=1"})
 	if err != nil {
 		t.Fatal(err)
 	}

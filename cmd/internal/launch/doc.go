@@ -28,6 +28,7 @@
 //	TIERFLOW_STATE_FD                         the descriptor through which [Options.Timeout] asks it what it is in
 //	TIERFLOW_LOBBY_FD                         with [Options.MaxRestarts]: a socket for newcomers: some wait to join, others are let in
 //	TIERFLOW_RESTARTS                         of a process that was started again: how many restarts the job has had
+//	TIERFLOW_MANAGED                          1, unless its environment has it: see planner's Options
 //	TIERFLOW_SECRET                           64 hex digits, new for every job
 //	TIERFLOW_NODE                             only when one machine plays several nodes, or when asked: its node
 //

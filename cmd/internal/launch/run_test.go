@@ -38,7 +38,7 @@ func TestEnvironment(t *testing.T) {
 			fd = " RENDEZVOUS_FD=3"
 			blame = 4
 		}
-		want := fmt.Sprintf("[%d] BLAME_FD=%d LOCAL_RANK=%d LOCAL_SIZE=2 MACHINE=off NODE=%c PLAN=shape=flat RANK=%d%s SECRET:64 SIZE=8 stdin=0 dir=%s",
+		want := fmt.Sprintf("[%d] BLAME_FD=%d LOCAL_RANK=%d LOCAL_SIZE=2 MACHINE=off MANAGED=1 NODE=%c PLAN=shape=flat RANK=%d%s SECRET:64 SIZE=8 stdin=0 dir=%s",
 			rank, blame, rank/4, 'a'+rank%4, rank, fd, dir)
 		if len(got) != 8 || got[rank] != want {
 			t.Fatalf("got\n%s\nwant for rank %d\n%s", strings.Join(got, "\n"), rank, want)

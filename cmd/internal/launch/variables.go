@@ -17,6 +17,7 @@ const (
 	envLauncher     = "TIERFLOW_LAUNCHER"
 	envDoor         = "TIERFLOW_DOOR"      // read by ranks, and by the agent sweeping up behind them
 	envState        = "TIERFLOW_STATE_FD"  // the descriptor of a rank's pipe
+	envManaged      = "TIERFLOW_MANAGED"   // read by ranks: they may be asked, moved and measured
 	envPlan         = "TIERFLOW_PLAN"      // read by ranks; the agent replaces words of other libraries
 	envAdvertise    = "TIERFLOW_ADVERTISE" // read by ranks, and by the agent of rank 0
 	envBind         = "TIERFLOW_BIND"      // read by launcher and agent, for a rank's own ranks

@@ -20,9 +20,9 @@ func PsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "ps [JOB]",
 		Short: "List running jobs, and what each rank is in",
-		Long: `Lists the jobs of this user with ranks on this machine, whoever started them: for
-each rank its node and process, the call it is in, the ranks it waits for, since when,
-and the line where its program stands. JOB is the beginning of a job's name. Ranks on
+		Long: `Lists the jobs of this user with ranks on this machine that tierflow run has started,
+or others with TIERFLOW_MANAGED=1 in the environment: for each rank its node and process,
+the call it is in, the ranks it waits for, since when, and the line where its program stands. JOB is the beginning of a job's name. Ranks on
 other machines are asked through the job's own connections. A rank that is stopped or
 dead is shown with what it recorded last.
 

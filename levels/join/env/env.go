@@ -50,6 +50,7 @@ var variables = []struct {
 	{"TIERFLOW_LOCAL_RANK", Launcher},
 	{"TIERFLOW_LOCAL_SIZE", Launcher},
 	{"TIERFLOW_MACHINE", Root},
+	{"TIERFLOW_MANAGED", Root},
 	{"TIERFLOW_METRICS", Launcher},
 	{"TIERFLOW_MPI", Root},
 	{"TIERFLOW_MPI_AFTER", Root},
