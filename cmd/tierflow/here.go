@@ -45,7 +45,7 @@ type variable struct {
 // readHostState looks at the environment and at kept files.
 func readHostState() (h hostState, err error) {
 	h.Variables = []variable{}
-	for _, name := range []string{planner.PlanVariable, planner.RulesVariable, planner.TableVariable, planner.MachineVariable, planner.EffortVariable} {
+	for _, name := range []string{planner.PlanVariable, planner.RulesVariable, planner.TableVariable, planner.MachineVariable, planner.EffortVariable, planner.ManagedVariable} {
 		if value := os.Getenv(name); value != "" {
 			h.Variables = append(h.Variables, variable{name, value})
 		}

@@ -48,7 +48,7 @@ func (p *Problem) join(ctx context.Context, tls string, stdout, stderr io.Writer
 			return j, nil, nil, Usagef("--%s: this process is a rank of a launched job, whose topology and links are real", flag)
 		}
 	}
-	return joinJob(ctx, &planner.Options{Table: p.Table, TLS: tls}, stdout, stderr)
+	return joinJob(ctx, &planner.Options{Table: p.Table, TLS: tls, Managed: isManaged()}, stdout, stderr)
 }
 
 // SplitRanks returns the communicator of some ranks of c; nil on the others. All ranks of c call it.

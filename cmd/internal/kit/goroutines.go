@@ -23,7 +23,10 @@ func (g Goroutines) Topology() *levels.Topology { return g.topology }
 
 // Local makes a world of its own for each communicator.
 func (g Goroutines) Local(plan string) ([]*planner.Comm, error) {
-	return planner.LocalOn(g.topology, &planner.Options{Plan: plan, Table: g.table, Hooks: g.Hooks, Link: g.link.shaper(g.topology), Links: g.link.String()})
+	return planner.LocalOn(g.topology, &planner.Options{
+		Plan: plan, Table: g.table, Hooks: g.Hooks, Managed: isManaged(),
+		Link: g.link.shaper(g.topology), Links: g.link.String(),
+	})
 }
 
 // String describes the job for headers.

@@ -24,6 +24,19 @@ func IsLaunched() bool {
 	return err != nil || l.Name != launcher.None
 }
 
+// isManaged reports whether ranks in this process are managed, see planner's Options: as those of commands they are,
+// unless the environment says otherwise.
+func isManaged() bool { return os.Getenv(planner.ManagedVariable) != "0" }
+
+// ManagedEnviron is this process's environment for a launcher of ranks, which are managed unless it says otherwise.
+func ManagedEnviron() []string {
+	all := os.Environ()
+	if _, said := os.LookupEnv(planner.ManagedVariable); !said {
+		all = append(all, planner.ManagedVariable+"=1")
+	}
+	return all
+}
+
 // joinJob enters the job of this process. Only rank 0 prints: the writers returned on other ranks
 // drop everything.
 func joinJob(ctx context.Context, o *planner.Options, stdout, stderr io.Writer) (j launched, out, notes io.Writer, err error) {

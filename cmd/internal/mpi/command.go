@@ -93,6 +93,7 @@ func runCommand() *cobra.Command {
 		Use: "run [--shim FILE] [--] LAUNCHER [ARGS]", Short: "Start an MPI program under the shim",
 		Long: `Runs LAUNCHER, which is mpirun, mpiexec or srun with its arguments, such that the ranks load
 the shim: with -x of Open MPI, for each program, or -genv of Hydra, else through the environment.
+They are managed, as ranks of tierflow run: tierflow ps shows them.
 What LAUNCHER's arguments preload (-x LD_PRELOAD=…, -genv LD_PRELOAD …) stays in front of it. Files
 of programs (--app, -configfile) are refused: the shim would be missing there. The exit status is
 the launcher's, or 127 if it is missing.`,
@@ -123,12 +124,13 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 		return fmt.Errorf("%w: tierflow mpi build makes it, --shim says where it is", err)
 	}
 	version, _ := exec.CommandContext(ctx, args[0], "--version").Output() // unknown: by the environment
-	line, extra, err := withShim(string(version), shim, args, os.Environ())
+	environ := kit.ManagedEnviron()
+	line, extra, err := withShim(string(version), shim, args, environ)
 	if err != nil {
 		return err
 	}
 	c := exec.CommandContext(ctx, line[0], line[1:]...)
-	c.Env = append(os.Environ(), extra...)
+	c.Env = append(environ, extra...)
 	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
 	err = c.Run()
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {

@@ -1,6 +1,7 @@
 package mpi
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/planner"
 )
 
 func TestWithShim(t *testing.T) {
@@ -53,6 +55,16 @@ func TestComplaints(t *testing.T) {
 		root := kit.NewRoot("tierflow", "", Command())
 		if status := kit.Execute(t.Context(), root, []string{"mpi", "run", "--shim", shim, "--", launcher}, nil, io.Discard, io.Discard); status != 127 {
 			t.Errorf("%s: status %d, want 127", launcher, status)
+		}
+	}
+	for _, said := range []string{"", "0"} { // by the environment
+		if said != "" {
+			t.Setenv(planner.ManagedVariable, said)
+		}
+		var out strings.Builder
+		err := launch(t.Context(), shim, []string{"/bin/sh", "-c", "echo $" + planner.ManagedVariable}, nil, &out, io.Discard)
+		if want := cmp.Or(said, "1") + "\n"; err != nil || out.String() != want {
+			t.Errorf("managed is %q, want %q: %v", out.String(), want, err)
 		}
 	}
 	if err := build(context.Background(), "mpicc.of-nobody", "x.so"); err == nil || !strings.Contains(err.Error(), "give --mpicc") {

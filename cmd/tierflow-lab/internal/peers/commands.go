@@ -138,12 +138,12 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	case openMPI:
 		words := s.mpirun(of.mca)
 		if of.shimmed {
-			words = append(words, "-x", "LD_PRELOAD="+s.shim(openMPI), "-x", "TIERFLOW_LIB="+s.so)
+			words = append(words, "-x", "LD_PRELOAD="+s.shim(openMPI), "-x", "TIERFLOW_LIB="+s.so, "-x", planner.ManagedVariable+"=1")
 		}
 		return append(words, driver...)
 	case mpich:
 		if of.shimmed {
-			of.genv = append(slices.Clone(of.genv), "LD_PRELOAD", s.shim(mpich), "TIERFLOW_LIB", s.so)
+			of.genv = append(slices.Clone(of.genv), "LD_PRELOAD", s.shim(mpich), "TIERFLOW_LIB", s.so, planner.ManagedVariable, "1")
 		}
 		return append(s.hydra(of.genv), driver...)
 	case gloo:

@@ -17,8 +17,8 @@ func TestShimCommands(t *testing.T) {
 	s := site{nodes: 1, perNode: 2, folder: "DIR", bind: bindNone, so: "lib.so"}
 	c := cells{[]string{"bcast"}, []int64{8}}
 	for _, test := range []struct{ library, want string }{
-		{openMPI, " -x LD_PRELOAD=DIR/openmpi-shim.so -x TIERFLOW_LIB=lib.so DIR/openmpi bcast 8 "},
-		{mpich, " -genv LD_PRELOAD DIR/mpich-shim.so -genv TIERFLOW_LIB lib.so DIR/mpich bcast 8 "},
+		{openMPI, " -x LD_PRELOAD=DIR/openmpi-shim.so -x TIERFLOW_LIB=lib.so -x TIERFLOW_MANAGED=1 DIR/openmpi bcast 8 "},
+		{mpich, " -genv LD_PRELOAD DIR/mpich-shim.so -genv TIERFLOW_LIB lib.so -genv TIERFLOW_MANAGED 1 DIR/mpich bcast 8 "},
 	} {
 		plain := strings.Join(s.jobCommand(setting{library: test.library}, c, time.Second, "DIR"), " ")
 		with := strings.Join(s.jobCommand(setting{library: test.library, shimmed: true}, c, time.Second, "DIR"), " ")
