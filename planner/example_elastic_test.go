@@ -52,9 +52,11 @@ func ExampleRetry() {
 		grads := make([]float64, 1)
 		for step := 1; step <= steps; step++ {
 			grads[0] = float64(step)
-			if err := planner.Retry(ctx, &comm, func(comm *planner.Comm) error {
+			var err error
+			comm, err = planner.Retry(ctx, comm, func(comm *planner.Comm) error {
 				return planner.Allreduce(ctx, comm, grads, grads, tasks.Sum)
-			}); err != nil {
+			})
+			if err != nil {
 				return err
 			}
 		}

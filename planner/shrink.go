@@ -149,21 +149,21 @@ func (c *Comm) noteWhole() {
 // panics again.
 const mostAlone = 3
 
-// Retry calls f with *c, and again with the survivors' communicator, in *c, as long as f's error is
-// [Recoverable]. f may have ended well on some ranks and not on others: it must bear to be
-// called again, or end with [Comm.Agree] on all ranks. After three errors in a row without a lost
-// rank Retry gives up.
-func Retry(ctx context.Context, c **Comm, f func(c *Comm) error) error {
+// Retry calls f with c, and again with the survivors' communicator, as long as f's error is [Recoverable].
+// It returns the communicator of f's last call, with an error as without one. f may have ended well on some
+// ranks and not on others: it must bear to be called again, or end with [Comm.Agree] on all ranks. After
+// three errors in a row without a lost rank Retry gives up.
+func Retry(ctx context.Context, c *Comm, f func(c *Comm) error) (*Comm, error) {
 	for alone := 0; ; alone++ {
-		err := f(*c)
+		err := f(c)
 		if !Recoverable(err) || alone == mostAlone {
-			return err
+			return c, err
 		}
-		next, change, failed := (*c).Shrink(ctx)
+		next, change, failed := c.Shrink(ctx)
 		if failed != nil {
-			return fmt.Errorf("%w, after: %v", failed, err)
+			return c, fmt.Errorf("%w, after: %v", failed, err)
 		}
-		if *c = next; len(change.Lost) > 0 {
+		if c = next; len(change.Lost) > 0 {
 			alone = -1
 		}
 	}

@@ -117,7 +117,8 @@ func TestRetry(t *testing.T) {
 		}
 		defer func() { c.Close() }()
 		calls := 0
-		if err := planner.Retry(ctx, &c, func(c *planner.Comm) error {
+		var err error
+		if c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
 			calls++
 			return errors.Join(planner.Barrier(ctx, c), planner.Barrier(ctx, c))
 		}); err != nil || c.Size() != 2 || calls < 2 {
@@ -133,13 +134,14 @@ func TestRetryInVain(t *testing.T) {
 	again := errors.New("again")
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 		defer func() { c.Close() }()
-		calls := 0
-		err := planner.Retry(ctx, &c, func(c *planner.Comm) error {
-			calls++
+		calls, last := 0, c
+		var err error
+		c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
+			calls, last = calls+1, c
 			return &planner.PeerError{Err: again}
 		})
-		if !errors.Is(err, again) || calls != 4 {
-			return fmt.Errorf("%d calls: %w", calls, err)
+		if !errors.Is(err, again) || calls != 4 || c != last {
+			return fmt.Errorf("%d calls, the last with %p, and %p is returned: %w", calls, last, c, err)
 		}
 		return nil
 	}))

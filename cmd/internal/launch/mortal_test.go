@@ -156,7 +156,7 @@ func (m *mortalState) retry(steps float64) error {
 	}
 	for m.step[0] <= steps {
 		tries := 0
-		err := planner.Retry(ctx, &c, func(c *planner.Comm) error {
+		c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
 			if tries++; tries > 1 {
 				m.hour.begin(inRetry)
 			}
