@@ -96,10 +96,14 @@ func (p *doorPlan) dumpInto(c *proc.Config, o *settings) error {
 	return nil
 }
 
-// lookThrough lets the ranks of a world see the states of ranks of their node, even if these can't answer.
-func (p *doorPlan) lookThrough(c *proc.Config) {
+// lookThrough lets the ranks of a world see the states of ranks of their node, even if these can't answer. Without doors
+// they see no more than that one is stopped.
+func (p *doorPlan) lookThrough(c *proc.Config, job *join.Job) {
 	c.Nodes = p.info.Nodes
 	if p.root == "" {
+		c.Neighbor = func(r levels.Rank) (flight.State, bool) {
+			return flight.State{Rank: int(r), Doing: flight.Stopped, PID: job.Peers[r].PID}, job.IsStopped(r)
+		}
 		return
 	}
 	dir := p.info.Dir(p.root)

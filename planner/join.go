@@ -251,7 +251,7 @@ func (e *entry) openWorld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	doorway.lookThrough(&cfg)
+	doorway.lookThrough(&cfg, e.job)
 	if err := doorway.dumpInto(&cfg, e.o); err != nil {
 		return err
 	}

@@ -41,10 +41,23 @@ func (j *Job) sees(p *Peer) bool {
 
 // hasEnded reports whether the process of a rank has ended for sure.
 func (j *Job) hasEnded(r levels.Rank) bool {
+	ended, _ := j.process(r)
+	return ended
+}
+
+// IsStopped reports whether the process of another rank is stopped for sure, by a signal or a debugger. Only ranks of
+// the same machine see it.
+func (j *Job) IsStopped(r levels.Rank) bool {
+	ended, stopped := j.process(r)
+	return stopped && !ended
+}
+
+// process reports what is sure of the process of a rank.
+func (j *Job) process(r levels.Rank) (ended, stopped bool) {
 	p := j.Peers[r]
 	if !j.sees(p) {
-		return false
+		return false, false
 	}
-	ended, _, known := process.Look(p.PID, p.Born, p.Space)
-	return known && ended
+	ended, stopped, known := process.Look(p.PID, p.Born, p.Space)
+	return known && ended, known && stopped
 }

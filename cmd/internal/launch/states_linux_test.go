@@ -163,11 +163,11 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
 }
 
-// Rank 0 logs what another rank has found, although the rank between the two in the control tree is the stopped one.
+// Rank 0 logs what another rank has found, although the rank between the two in the control tree is the stopped one, and
+// nobody can be asked from outside.
 func TestVerdictPassesTheStopped(t *testing.T) {
 	needsProcesses(t)
-	makeDoors(t)
-	_, out := startLauncher(t, Options{Hosts: "a:2,b:2", Launcher: "local", Program: rankLine(t, "halt")})
+	_, out := startLauncher(t, Options{Hosts: "a:2,b:2", Launcher: "local", Export: []string{envManaged + "=0"}, Program: rankLine(t, "halt")})
 	out.awaitLong(t, 1, `verdict="stopped: `)
 	says(t, out.String(), `^\[0\] .*verdict="stopped: .*rank 2`)
 }
