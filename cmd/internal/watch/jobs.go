@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/planner"
 )
 
 // doorVariable names the ranks' folder of doors.
@@ -53,9 +54,13 @@ func findJobs(names []string) ([]door.Job, error) {
 	return picked, nil
 }
 
+// noJob is said where there is none.
+const noJob = "no job of this user has ranks on this machine that can be asked; those of other launchers than tierflow run need " +
+	planner.ManagedVariable + "=1"
+
 func knownJobs(all []door.Job, root string) string {
 	if len(all) == 0 {
-		return fmt.Sprintf("no job of this user has ranks on this machine (looked in %s)", root)
+		return fmt.Sprintf("%s (looked in %s)", noJob, root)
 	}
 	names := kit.Words(all, func(j door.Job) string { return j.Name })
 	return "jobs of this user here are " + strings.Join(names, ", ")

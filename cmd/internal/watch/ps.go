@@ -62,7 +62,7 @@ func atMostOneJob(_ *cobra.Command, args []string) error {
 // viewsText is the printed form of jobs.
 func viewsText(views []*view, now time.Time) []byte {
 	if len(views) == 0 {
-		return []byte("no job of this user has ranks on this machine\n")
+		return []byte(noJob + "\n")
 	}
 	var b bytes.Buffer
 	for n, v := range views {
