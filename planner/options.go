@@ -100,8 +100,8 @@ type Options struct {
 	Effort string
 	// Managed lets the library act outside of the job, as in ranks of tierflow run. On SIGQUIT each rank's wait is printed
 	// to standard error, see [executor.World.DumpOnQuit]. Processes can be asked by tierflow ps and the like, at a socket
-	// in [DoorVariable]'s folder. Those of a node may each be moved once, to another share of its processors; none stays
-	// bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
+	// in [DoorVariable]'s folder. Those of a node that seem to share a processor are moved apart; none
+	// stays bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
 	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
 	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.
 	Managed bool

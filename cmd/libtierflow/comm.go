@@ -47,7 +47,7 @@ const maxSpare = 256
 // options is the JSON of tf_config.
 type options struct {
 	Plan, Table, Machine, Links, Recorder string
-	Deterministic, Uniform                bool
+	Deterministic, Uniform, Managed       bool
 	CallTimeout                           duration `json:"call_timeout"`
 }
 
@@ -131,11 +131,11 @@ func readOptions(config *C.tf_config) (*planner.Options, error) {
 	d := json.NewDecoder(bytes.NewReader([]byte(C.GoString(config.options))))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&o); err != nil {
-		return nil, fmt.Errorf("tf_open: options: %w; allowed are plan, table, machine, links, recorder, deterministic, uniform and call_timeout", err)
+		return nil, fmt.Errorf("tf_open: options: %w; allowed are plan, table, machine, links, recorder, deterministic, uniform, managed and call_timeout", err)
 	}
 	return &planner.Options{
 		Plan: o.Plan, Table: o.Table, Machine: o.Machine, Links: o.Links, Recorder: o.Recorder,
-		Deterministic: o.Deterministic, Uniform: o.Uniform, CallTimeout: time.Duration(o.CallTimeout),
+		Deterministic: o.Deterministic, Uniform: o.Uniform, Managed: o.Managed, CallTimeout: time.Duration(o.CallTimeout),
 	}, nil
 }
 

@@ -37,8 +37,8 @@ type Config struct {
 	// NoPeerReads keeps processes from reading each other's memory by process_vm_readv, as
 	// if the kernel forbade it.
 	NoPeerReads bool
-	// Spread moves each rank once to a share of the node's processors, if all may run on the same and there
-	// are enough. None stays bound. Else the kernel alone moves them.
+	// Spread moves a rank that seems to share a processor with another one to a share of the node's, if all may
+	// run on the same and there are enough. None stays bound. Else the kernel alone moves them.
 	Spread bool
 	// Congestion is the TCP congestion control of connections to other nodes: one of
 	// those in the kernel and allowed there, such as reno. Empty: the system's choice.

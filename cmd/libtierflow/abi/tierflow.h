@@ -56,9 +56,10 @@ typedef struct {
 	void (*progress)(void *arg);
 	void *arg;           /* for both */
 	/* {"plan": …, "table": …, "machine": …, "links": …, "recorder": …, "deterministic": true,
-	 * "uniform": true, "call_timeout": "30s"}; NULL: none. With uniform, rank 0's, a collective
-	 * ends alike on all ranks that go on after a death: tf_agree isn't needed. call_timeout
-	 * is the limit of each call of this rank; else TIERFLOW_CALL_TIMEOUT says it. */
+	 * "uniform": true, "managed": true, "call_timeout": "30s"}; NULL: none. With uniform, rank 0's,
+	 * a collective ends alike on all ranks that go on after a death: tf_agree isn't needed. managed,
+	 * rank 0's, or TIERFLOW_MANAGED=1, lets the library act outside of the job: tierflow ps shows the
+	 * ranks. call_timeout is the limit of each call of this rank; else TIERFLOW_CALL_TIMEOUT says it. */
 	const char *options;
 } tf_config;
 

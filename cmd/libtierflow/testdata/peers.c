@@ -274,7 +274,7 @@ static int uniform(void) {
 }
 
 int main(void) {
-	tf_config config = {.abi = TF_ABI, .options = "{\"uniform\": false, \"call_timeout\": \"10m\"}"};
+	tf_config config = {.abi = TF_ABI, .options = "{\"uniform\": false, \"managed\": false, \"call_timeout\": \"10m\"}"};
 	if (alone() || uniform()) return 1;
 	MUST(!tf_open(&config, &world));
 	rank = tf_rank(world);
