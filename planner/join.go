@@ -33,6 +33,9 @@ var ErrOver = launcher.ErrOver
 //
 // Plans forced on rank 0 and its decision table, by its options or environment,
 // hold for all ranks. Rank 0 warns of unknown variables TIERFLOW_….
+//
+// Nothing outside of the job is touched, such as signals, files and processors, but for what the options or the environment
+// name; see [Options.Managed].
 func Join(ctx context.Context, o *Options) (*Comm, error) {
 	cfg, err := join.FromEnv(os.Getenv)
 	if err != nil {
