@@ -129,7 +129,7 @@ func TestAbort(t *testing.T) {
 				}
 				return c.Close()
 			}
-			err = planner.Retry(ctx, &c, func(c *planner.Comm) error { return planner.Barrier(ctx, c) })
+			c, err = planner.Retry(ctx, c, func(c *planner.Comm) error { return planner.Barrier(ctx, c) })
 			if text := fmt.Sprint(err); !errors.Is(err, planner.ErrAborted) || planner.Recoverable(err) || !strings.Contains(text, "rank 1 aborted: the disk is full") {
 				return fmt.Errorf("heard %w", err)
 			}

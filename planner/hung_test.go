@@ -400,7 +400,7 @@ func TestDrawnHangs(t *testing.T) {
 		}
 		name := fmt.Sprintf("draw %d of seed %d: pauses %v", draw, seed, all)
 		synctest.Test(t, func(t *testing.T) {
-			comms, err := planner.Local(fmt.Sprintf("1x%d", size), &planner.Options{NoDump: true, CallTimeout: limit})
+			comms, err := planner.Local(fmt.Sprintf("1x%d", size), &planner.Options{CallTimeout: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
