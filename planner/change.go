@@ -4,6 +4,7 @@ import "time"
 
 // Change describes the ranks of a successor, see [Comm.Shrink] and [Comm.Grow].
 type Change struct {
+	Comm   *Comm  // the new communicator
 	Lost   []Loss // ranks left out, ascending
 	Joined []int  // ranks of the new communicator without one in the old, ascending
 	Old    []int  // by rank of the new communicator: its rank in the old one, -1 of a newcomer

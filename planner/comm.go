@@ -52,36 +52,35 @@ type Comm struct {
 // succession says which communicator took a communicator's place.
 type succession struct {
 	mu     sync.Mutex
-	next   *Comm // after Shrink or Grow; nil: none
-	change Change
+	change Change // by Shrink or Grow; its Comm is nil: none
 }
 
-// get returns the successor and the change to it; nil: none.
-func (s *succession) get() (*Comm, Change) {
+// get returns the change to the successor; its Comm is nil: there is none.
+func (s *succession) get() Change {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next, s.change
+	return s.change
 }
 
 // set sets the successor.
-func (s *succession) set(next *Comm, change Change) {
+func (s *succession) set(change Change) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.next, s.change = next, change
+	s.change = change
 }
 
-// settle returns the successor and the change to it, made unless there is one.
-func (s *succession) settle(create func() (*Comm, Change, error)) (*Comm, Change, error) {
+// settle returns the change to the successor, made unless there is one.
+func (s *succession) settle(create func() (Change, error)) (Change, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.next != nil {
-		return s.next, s.change, nil
+	if s.change.Comm != nil {
+		return s.change, nil
 	}
-	next, change, err := create()
+	change, err := create()
 	if err == nil {
-		s.next, s.change = next, change
+		s.change = change
 	}
-	return next, change, err
+	return change, err
 }
 
 // turn says at which call of [Comm.Turn] the ranks look for waiting processes again.
@@ -97,7 +96,7 @@ func newComm(b base, w *world, p policy) *Comm {
 
 // newest returns the last successor of c; c if it has none.
 func (c *Comm) newest() *Comm {
-	for next, _ := c.succession.get(); next != nil; next, _ = c.succession.get() {
+	for next := c.succession.get().Comm; next != nil; next = c.succession.get().Comm {
 		c = next
 	}
 	return c

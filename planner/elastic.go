@@ -82,23 +82,22 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 		if err == nil {
 			err = f(ctx, c, change)
 		}
-		var next *Comm
 		var became Change
 		var failed error
 		switch {
 		case err == nil:
 			return c, nil
 		case errors.Is(err, ErrChange):
-			if next, became, failed = c.Grow(ctx, mostNewcomers); failed != nil && c.comm.Err() == nil {
+			if became, failed = c.Grow(ctx, mostNewcomers); failed != nil && c.comm.Err() == nil {
 				o.Options.logger().Warn("newcomers could not be let in", "rank", c.Rank(), "err", failed)
-				next, failed = c, nil // as before
+				became.Comm, failed = c, nil // as before
 			}
 		case Recoverable(err) && alone <= mostAlone:
 			if !errors.Is(err, ErrLink) {
 				alone++
 			}
 			hung, almost := late.note(c, err, namings)
-			next, became, failed = o.shrink(ctx, c, hung, almost, err)
+			became, failed = o.shrink(ctx, c, hung, almost, err)
 		default:
 			return c, err
 		}
@@ -112,18 +111,18 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 			alone = 0
 		}
 		late.moveTo(became)
-		c, change = next, &became
+		c, change = became.Comm, &became
 		err = o.fill(ctx, c)
 	}
 }
 
 // shrink goes on without the dead, after an error of c, and without ranks that hang, unless the others are too few
 // for that. The ranks almost are late: they hang unless their programs hear of the error soon.
-func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung, almost []int, err error) (next *Comm, change Change, failed error) {
+func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung, almost []int, err error) (Change, error) {
 	if late := slices.Concat(hung, almost); len(almost) > 0 && c.mayLeaveOut(late) == nil {
 		unheard, err := c.unheard(ctx, almost)
 		if err != nil {
-			return nil, Change{}, fmt.Errorf("shrink: %w", err)
+			return Change{}, fmt.Errorf("shrink: %w", err)
 		}
 		hung = append(hung, unheard...)
 	}

@@ -22,9 +22,11 @@ func ExampleComm_Shrink() {
 			copy(sum, grads) // an error may leave anything in sum
 			err := planner.Allreduce(ctx, comm, sum, sum, tasks.Average)
 			if all, _ := comm.Agree(ctx, err == nil); !all {
-				if comm, _, err = comm.Shrink(ctx); err != nil {
+				change, err := comm.Shrink(ctx)
+				if err != nil {
 					return err
 				}
+				comm = change.Comm
 				continue
 			}
 			step++

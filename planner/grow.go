@@ -40,34 +40,34 @@ func (c *Comm) Waiting() int {
 // from it, are closed then. On an error none of this happens on any rank, and c is as it was: if the
 // error is [Recoverable], [Comm.Shrink] can be called. The death of a newcomer meanwhile is such an error, and
 // so are 30 s without all of them, unless ctx or TIERFLOW_JOIN_TIMEOUT says otherwise.
-func (c *Comm) Grow(ctx context.Context, most int) (next *Comm, change Change, err error) {
+func (c *Comm) Grow(ctx context.Context, most int) (Change, error) {
 	if err := c.checkCall(ctx); err != nil {
-		return nil, Change{}, fmt.Errorf("grow: %w", err)
+		return Change{}, fmt.Errorf("grow: %w", err)
 	}
 	if c.derived || c.world.lobby() == nil {
-		return nil, Change{}, fmt.Errorf("grow: %w", errNoLobby)
+		return Change{}, fmt.Errorf("grow: %w", errNoLobby)
 	}
 	if most < 1 {
-		return nil, Change{}, fmt.Errorf("grow by at most %d; allowed are numbers from 1 on", most)
+		return Change{}, fmt.Errorf("grow by at most %d; allowed are numbers from 1 on", most)
 	}
 	g, err := c.planGrowth(ctx, most)
 	if err != nil {
-		return nil, Change{}, fmt.Errorf("grow: %w", err)
+		return Change{}, fmt.Errorf("grow: %w", err)
 	}
-	next, err = g.join(ctx)
+	next, err := g.join(ctx)
 	if err != nil && !g.shared { // the others wait for rank 0's text
 		_, _ = g.tell(ctx, "")
 	}
 	all, unsaid := c.comm.Agree(ctx, err == nil)
 	if unsaid == nil && all {
-		change = g.change()
-		c.moveTo(ctx, next, change)
-		return next, change, nil
+		change := g.change(next)
+		c.moveTo(ctx, change)
+		return change, nil
 	}
 	if next != nil {
 		c.world.before.Go(func() { _ = next.close() }) // the others do so too
 	}
-	return nil, Change{}, fmt.Errorf("grow: %w", cmp.Or(unsaid, c.comm.Err(), err, errOthers))
+	return Change{}, fmt.Errorf("grow: %w", cmp.Or(unsaid, c.comm.Err(), err, errOthers))
 }
 
 // growth is the plan of the next communicator's ranks.
@@ -125,7 +125,8 @@ func (g *growth) seat(slots []int64, newcomers []launcher.Newcomer) {
 }
 
 // change returns the [Change] from c's ranks to the next.
-func (g *growth) change() (change Change) {
+func (g *growth) change(next *Comm) Change {
+	change := Change{Comm: next}
 	for r, old := range g.places {
 		if old < 0 {
 			old = -1
@@ -210,10 +211,11 @@ func whileWhole(ctx context.Context, c *executor.Comm) (context.Context, context
 	}
 }
 
-// moveTo closes c after a Grow to next.
-func (c *Comm) moveTo(ctx context.Context, next *Comm, change Change) {
+// moveTo closes c after a Grow.
+func (c *Comm) moveTo(ctx context.Context, change Change) {
+	next := change.Comm
 	sure := Barrier(ctx, next) == nil // then all know of the end of Grow
-	c.succession.set(next, change)
+	c.succession.set(change)
 	if !c.refuseCalls() {
 		return
 	}

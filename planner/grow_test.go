@@ -160,8 +160,8 @@ func growAll(t *testing.T, comms []*planner.Comm, most int, came ...chan *planne
 	grown = make([]*planner.Comm, len(comms))
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) (err error) {
 		i := slices.Index(comms, c)
-		var became planner.Change
-		if grown[i], became, err = c.Grow(ctx, most); i == 0 {
+		became, err := c.Grow(ctx, most)
+		if grown[i] = became.Comm; i == 0 {
 			change = became
 		}
 		return err
@@ -192,7 +192,8 @@ func (h *hall) shrinkWithout(t *testing.T, comms []*planner.Comm, leaver int, fi
 		if err := first(ctx, c); err != nil {
 			return err
 		}
-		rest[c.Rank()], _, err = c.Shrink(ctx)
+		change, err := c.Shrink(ctx)
+		rest[c.Rank()] = change.Comm
 		return err
 	}))
 	return slices.Delete(rest, leaver, leaver+1)
@@ -254,7 +255,7 @@ func TestGrowWithoutNewcomer(t *testing.T) {
 	h := newHall(t, 1)
 	comms := h.start(t, 3)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if _, _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
+		if _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
 			return fmt.Errorf("grown by nobody: %w", err)
 		}
 		return nil
@@ -265,7 +266,7 @@ func TestGrowWithoutNewcomer(t *testing.T) {
 	ended := time.AfterFunc(50*time.Millisecond, func() { h.end(7) })
 	defer ended.Stop()
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if _, _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
+		if _, err := c.Grow(ctx, 1); err == nil || planner.Recoverable(err) {
 			return fmt.Errorf("grown by a process that has ended: %w", err)
 		}
 		return sum(ctx, c)
@@ -287,7 +288,7 @@ func TestGrowWithDeath(t *testing.T) {
 	came := h.come(ctx, t, 4)
 	turnUntil(t, comms)
 	rest := h.shrinkWithout(t, comms, 2, func(ctx context.Context, c *planner.Comm) error {
-		if _, _, err := c.Grow(ctx, 1); !planner.Recoverable(err) {
+		if _, err := c.Grow(ctx, 1); !planner.Recoverable(err) {
 			return fmt.Errorf("grown without a rank: %w", err)
 		}
 		return nil
@@ -304,7 +305,7 @@ func TestGrowWithDeath(t *testing.T) {
 func TestGrowNowhere(t *testing.T) {
 	comms := localComms(t, "2", nil)
 	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		if _, _, err := c.Grow(ctx, 1); err == nil || c.Waiting() != 0 {
+		if _, err := c.Grow(ctx, 1); err == nil || c.Waiting() != 0 {
 			return fmt.Errorf("grown: %w, %d wait", err, c.Waiting())
 		}
 		for range 3 {

@@ -105,14 +105,14 @@ func surviveHeir(ctx context.Context, cfg join.Config, victim int, summed, faile
 	}
 	hasFailed()
 	failed.Wait()
-	rest, change, err := c.Shrink(ctx)
+	change, err := c.Shrink(ctx)
 	if err != nil {
 		return err
 	}
 	if len(change.Lost) != 1 || change.Lost[0].Rank != victim {
 		return fmt.Errorf("lost are %+v, want rank %d", change.Lost, victim)
 	}
-	return errors.Join(sum(ctx, rest), rest.Close(), c.Close())
+	return errors.Join(sum(ctx, change.Comm), change.Comm.Close(), c.Close())
 }
 
 // startHeir starts the victim. It is killed, and its child ended, with the test.

@@ -76,11 +76,11 @@ func TestShrinkWithAHungRank(t *testing.T) {
 						return nil, fmt.Errorf("round %d: %w", round, err)
 					}
 					began := time.Now()
-					next, change, err := c.Shrink(ctx)
+					change, err := c.Shrink(ctx)
 					if err != nil || len(change.Lost) > 0 || time.Since(began) > time.Second {
 						return nil, fmt.Errorf("round %d: after %v without %v: %w", round, time.Since(began), change.Lost, err)
 					}
-					c = next
+					c = change.Comm
 					at("after Shrink")
 				}
 				return c, nil
@@ -95,7 +95,7 @@ func TestShrinkWithout(t *testing.T) {
 		inHungBubble(t, "1x4", time.Second, func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error) {
 			if c.Rank() == 1 {
 				hang()
-				_, _, err := c.Shrink(ctx)
+				_, err := c.Shrink(ctx)
 				if text := fmt.Sprint(err); !errors.Is(err, planner.ErrExcluded) || !strings.Contains(text, "shrink: 3 of 4 ranks: the others have gone on without this rank, after: barrier: rank 1 has not come for ") {
 					return nil, fmt.Errorf("the left out rank hears %w", err)
 				}
@@ -110,14 +110,14 @@ func TestShrinkWithout(t *testing.T) {
 				late = nil
 			}
 			began := time.Now()
-			next, change, err := c.ShrinkWithout(ctx, late...)
+			change, err := c.ShrinkWithout(ctx, late...)
 			if err != nil {
 				return nil, err
 			}
 			if took := time.Since(began); took > 100*time.Millisecond || !slices.Equal(change.Old, []int{0, 2, 3}) || len(change.Lost) != 1 || change.Lost[0].Rank != 1 || change.Lost[0].Proven {
 				return nil, fmt.Errorf("after %v %+v", took, change)
 			}
-			return next, sum(ctx, next)
+			return change.Comm, sum(ctx, change.Comm)
 		})
 	}
 }
@@ -139,7 +139,7 @@ func TestShrinkWithoutTooMany(t *testing.T) {
 		comms := localComms(t, test.topology, nil)
 		allSucceed(t, comms, func(ctx context.Context, c *planner.Comm) error {
 			if c.Rank() == test.by {
-				_, _, err := c.ShrinkWithout(ctx, test.late...)
+				_, err := c.ShrinkWithout(ctx, test.late...)
 				if wantError(t, "too many", err, test.want); len(test.late) > 1 && !errors.Is(err, planner.ErrMinority) {
 					return err
 				}
@@ -238,12 +238,12 @@ func TestCloseWithoutAHungRank(t *testing.T) {
 			if c.Rank() == 2 {
 				defer one.Done()
 				others.Wait()
-				if _, _, err := c.Shrink(ctx); !errors.Is(err, planner.ErrExcluded) {
+				if _, err := c.Shrink(ctx); !errors.Is(err, planner.ErrExcluded) {
 					return fmt.Errorf("the left out rank hears %w", err)
 				}
 				return c.Close()
 			}
-			next, _, err := c.ShrinkWithout(ctx, 2)
+			change, err := c.ShrinkWithout(ctx, 2)
 			if first {
 				others.Done()
 				one.Wait()
@@ -253,7 +253,7 @@ func TestCloseWithoutAHungRank(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			return errors.Join(sum(ctx, next), next.Close())
+			return errors.Join(sum(ctx, change.Comm), change.Comm.Close())
 		}))
 	}
 }
@@ -285,7 +285,8 @@ func TestWeeksOfFaults(t *testing.T) {
 						err := fault(t.Context(), c, kind, rank == whose, limit)
 						var change planner.Change
 						if err == nil {
-							comms[rank], change, err = c.Shrink(t.Context())
+							change, err = c.Shrink(t.Context())
+							comms[rank] = change.Comm
 						}
 						if err == nil && len(change.Lost) == 0 {
 							err = sum(t.Context(), comms[rank])

@@ -58,8 +58,8 @@ func (c *Comm) placesOn(next *Comm) ([]int, error) {
 	}
 	old := c
 	for old != next {
-		into, change := old.succession.get()
-		if into == nil {
+		change := old.succession.get()
+		if change.Comm == nil {
 			break
 		}
 		moved := make([]int, len(change.Old))
@@ -69,7 +69,7 @@ func (c *Comm) placesOn(next *Comm) ([]int, error) {
 				moved[r] = places[before]
 			}
 		}
-		places, old = moved, into
+		places, old = moved, change.Comm
 	}
 	if old == next {
 		return places, nil

@@ -45,7 +45,7 @@ func Recoverable(err error) bool {
 // The new communicator takes c's place: the job ends with the Close of the last successor.
 // Close is best deferred as func() { comm.Close() }(), with the changing variable comm.
 // Plans forced for c are left out if the other ranks can't run them.
-func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error) {
+func (c *Comm) Shrink(ctx context.Context) (Change, error) {
 	return c.ShrinkWithout(ctx)
 }
 
@@ -55,38 +55,38 @@ func (c *Comm) Shrink(ctx context.Context) (next *Comm, change Change, err error
 //
 // The rules for who goes on are those of Shrink, with the ranks left out as lost ones whose death is not proven. If
 // the others are too few by these, the error is [ErrMinority] at once, and c is as before.
-func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (next *Comm, change Change, err error) {
+func (c *Comm) ShrinkWithout(ctx context.Context, late ...int) (Change, error) {
 	if err := c.checkCall(ctx); err != nil {
-		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		return Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	if next, change := c.succession.get(); next != nil {
-		return next, change, nil
+	if change := c.succession.get(); change.Comm != nil {
+		return change, nil
 	}
 	without, err := c.others(late)
 	if err != nil {
-		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		return Change{}, fmt.Errorf("shrink: %w", err)
 	}
 	s, err := c.comm.Shrink(ctx, without...)
 	if err != nil {
-		if next, change := c.succession.get(); next != nil { // another goroutine was faster
-			return next, change, nil
+		if change := c.succession.get(); change.Comm != nil { // another goroutine was faster
+			return change, nil
 		}
-		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		return Change{}, fmt.Errorf("shrink: %w", err)
 	}
 	c.noteWhole()
 	c.world.tellLeftOut(c.comm, s.Lost)
 	t, err := c.topology.Sub(s.Old)
 	if err != nil {
-		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		return Change{}, fmt.Errorf("shrink: %w", err)
 	}
-	next, change, err = c.succession.settle(func() (*Comm, Change, error) { return c.succeed(s, t) })
+	change, err := c.succession.settle(func() (Change, error) { return c.succeed(s, t) })
 	if err != nil {
-		return nil, Change{}, fmt.Errorf("shrink: %w", err)
+		return Change{}, fmt.Errorf("shrink: %w", err)
 	}
 	if c.comm.ID() != 0 { // that of all ranks ends with the job
 		_ = c.comm.Close() // it is broken
 	}
-	return next, change, nil
+	return change, nil
 }
 
 // others returns the ranks to be left out; it is an error if one is none, or this one.
@@ -101,12 +101,13 @@ func (c *Comm) others(late []int) (ranks []levels.Rank, err error) {
 }
 
 // succeed makes the communicator that takes c's place, and closes c for calls.
-func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (next *Comm, change Change, err error) {
-	if next, err = c.wrap(base{s.Comm, t, c.registry}); err != nil {
-		return nil, Change{}, err
+func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (Change, error) {
+	next, err := c.wrap(base{s.Comm, t, c.registry})
+	if err != nil {
+		return Change{}, err
 	}
 	next.derived, next.lenient = c.derived, true
-	change.Decided = s.Decided
+	change := Change{Comm: next, Decided: s.Decided}
 	for _, r := range s.Old {
 		change.Old = append(change.Old, int(r))
 	}
@@ -114,7 +115,7 @@ func (c *Comm) succeed(s *executor.Shrunk, t *levels.Topology) (next *Comm, chan
 		change.Lost = append(change.Lost, Loss{int(l.Rank), l.Err, l.Proven})
 	}
 	c.refuseCalls()
-	return next, change, nil
+	return change, nil
 }
 
 // Agree returns whether all living ranks say ok: the same answer on each of them. It waits until each
@@ -159,11 +160,11 @@ func Retry(ctx context.Context, c *Comm, f func(c *Comm) error) (*Comm, error) {
 		if !Recoverable(err) || alone == mostAlone {
 			return c, err
 		}
-		next, change, failed := c.Shrink(ctx)
+		change, failed := c.Shrink(ctx)
 		if failed != nil {
 			return c, fmt.Errorf("%w, after: %v", failed, err)
 		}
-		if c = next; len(change.Lost) > 0 {
+		if c = change.Comm; len(change.Lost) > 0 {
 			alone = -1
 		}
 	}

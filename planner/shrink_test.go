@@ -25,11 +25,11 @@ func without(ctx context.Context, c *planner.Comm, gone int) (*planner.Comm, err
 			return nil, fmt.Errorf("error %w, want one after which ranks go on", err)
 		}
 		old := c.Size()
-		next, change, err := c.Shrink(ctx)
+		change, err := c.Shrink(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if again, _, err := c.Shrink(ctx); err != nil || again != next {
+		if again, err := c.Shrink(ctx); err != nil || again.Comm != change.Comm {
 			return nil, fmt.Errorf("a second shrink: %v, %w", again, err)
 		}
 		if len(change.Old)+len(change.Lost) != old || slices.ContainsFunc(change.Lost, func(l planner.Loss) bool { return l.Err == nil || !l.Proven }) {
@@ -38,7 +38,7 @@ func without(ctx context.Context, c *planner.Comm, gone int) (*planner.Comm, err
 		if err := c.Close(); err != nil { // closes nothing that is in use
 			return nil, err
 		}
-		c = next
+		c = change.Comm
 	}
 }
 

@@ -179,10 +179,11 @@ func callUntilCancelled(t *testing.T, comms []*planner.Comm, seed uint64, unifor
 				return nil
 			}
 			changed := u.isInput(c.Rank())
-			next, change, err := c.Shrink(ctx)
+			change, err := c.Shrink(ctx)
 			if err != nil || len(change.Lost) > 0 {
 				return fmt.Errorf("lost %v: %w", change.Lost, err)
 			}
+			next := change.Comm
 			again, err := col.On(ctx, next)
 			if err == nil {
 				err = again.Run(ctx)

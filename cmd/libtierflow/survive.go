@@ -56,11 +56,11 @@ func tfShrink(h C.uintptr_t, ns C.int64_t, next *C.uintptr_t, old *C.int) C.int 
 		return status(err)
 	}
 	defer cancel()
-	made, change, err := c.Shrink(ctx)
+	change, err := c.Shrink(ctx)
 	if err != nil {
 		return status(err)
 	}
-	*next = C.uintptr_t(c.succeed(made))
+	*next = C.uintptr_t(c.succeed(change.Comm))
 	if old != nil {
 		for i, r := range change.Old {
 			unsafe.Slice(old, len(change.Old))[i] = C.int(r)

@@ -215,9 +215,10 @@ func (b *benchRecover) kill(ctx context.Context, c *planner.Comm, n int, t *tria
 			return c, err
 		}
 		var change planner.Change
-		if c, change, err = c.Shrink(ctx); err != nil {
+		if change, err = c.Shrink(ctx); err != nil {
 			return c, err
 		}
+		c = change.Comm
 		at(decided, change.Decided)
 		since(shrunk)
 		for err == nil && c.Size() > left { // the second one lives
@@ -280,9 +281,9 @@ func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error)
 		err := c.Turn(ctx)
 		if errors.Is(err, planner.ErrChange) {
 			began = time.Now()
-			var next *planner.Comm
-			if next, _, err = c.Grow(ctx, all-c.Size()); err == nil {
-				c = next
+			var change planner.Change
+			if change, err = c.Grow(ctx, all-c.Size()); err == nil {
+				c = change.Comm
 				continue
 			}
 		} else if err != nil && !planner.Recoverable(err) {
@@ -290,9 +291,11 @@ func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error)
 		}
 		switch {
 		case planner.Recoverable(err):
-			if c, _, err = c.Shrink(ctx); err != nil {
+			change, err := c.Shrink(ctx)
+			if err != nil {
 				return c, err
 			}
+			c = change.Comm
 		case ctx.Err() != nil:
 			return c, context.Cause(ctx)
 		}

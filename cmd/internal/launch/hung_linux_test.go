@@ -102,7 +102,7 @@ func halts([]string) {
 		}
 		check(syscall.Kill(os.Getpid(), syscall.SIGSTOP))
 		<-goesOn // the stop may come a little later
-		_, _, err := comm.Shrink(ctx)
+		_, err := comm.Shrink(ctx)
 		fmt.Printf("rank %d hears %t: %v\n", me, errors.Is(err, planner.ErrExcluded), err)
 		_ = comm.Close() // nobody waits for it any more
 		return
@@ -113,8 +113,9 @@ func halts([]string) {
 	if err := planner.Barrier(limited, comm); !planner.Recoverable(err) {
 		check(fmt.Errorf("%w, want one after which ranks go on", err))
 	}
-	comm, change, err := comm.Shrink(ctx)
+	change, err := comm.Shrink(ctx)
 	check(err)
+	comm = change.Comm
 	check(planner.Barrier(ctx, comm))
 	fmt.Printf("rank %d goes on with %d, without %v\n", me, comm.Size(), change.Lost)
 	if me == 0 {

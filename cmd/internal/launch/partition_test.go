@@ -38,7 +38,9 @@ func islander(args []string) {
 		if err = planner.Allreduce(ctx, comm, ranks, ranks, tasks.Sum); planner.Recoverable(err) {
 			fmt.Printf("rank %d heard: %v\n", me, err)
 			said, lost = false, true
-			if comm, _, err = comm.Shrink(ctx); err == nil {
+			var change planner.Change
+			if change, err = comm.Shrink(ctx); err == nil {
+				comm = change.Comm
 				continue
 			}
 		}
