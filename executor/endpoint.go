@@ -34,7 +34,7 @@ type Endpoint struct {
 	bounces   bounces                  // for operands of another process
 	transfers int                      // on their way; 0 <= transfers
 	tickets   uint32                   // receives posted
-	votes     string                   // see [flight.State.Votes]
+	votes     []string                 // of its program's goroutines, see [flight.State.Votes]
 	operator  *operator                // runs callers' operations; nil until the first
 	traffic
 	deferredWork

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/internal/ballot"
@@ -96,16 +97,16 @@ func (c *Comm) openAgreement(round uint32) *ballot.Agreement {
 	return m
 }
 
-// setVotes says what the program waits for, see [flight.State.Votes], until end is called.
-func (e *Endpoint) setVotes(what string) (end func()) {
+// beginVote says what a goroutine of the program waits for, see [flight.State.Votes], until end is called.
+func (e *Endpoint) beginVote(what string) (end func()) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	before := e.votes
-	e.votes = what
+	e.votes = append(e.votes, what)
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
-		e.votes = before
+		i := slices.Index(e.votes, what)
+		e.votes = slices.Delete(e.votes, i, i+1)
 	}
 }
 
@@ -116,7 +117,7 @@ func (e *Endpoint) await(ctx context.Context, m *ballot.Agreement, look func(now
 	if m.Topic.Round == 0 {
 		what = "the agreement on who goes on"
 	}
-	defer e.setVotes(what)()
+	defer e.beginVote(what)()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -145,7 +145,7 @@ func (c *Comm) Unheard(ctx context.Context, members []levels.Rank) ([]levels.Ran
 		return nil, err
 	}
 	end := time.Now().Add(c.e.world.config.lastChance())
-	defer c.e.setVotes("the question who hangs")()
+	defer c.e.beginVote("the question who hangs")()
 	agreed := func() bool { m := c.e.voter.Find(ballot.Topic{Comm: c.id}); return m != nil && m.Decision() != nil }
 	isOver := func() bool { return ctx.Err() != nil || !time.Now().Before(end) || agreed() }
 	for pause := 5 * time.Millisecond; ; pause *= 2 {

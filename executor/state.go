@@ -42,7 +42,10 @@ func (e *Endpoint) State(comm CommID) flight.State {
 		s.Doing = flight.Inside
 	}
 	s.Open = s.Open[:min(flight.MaxOpen, len(s.Open))]
-	s.Called, s.Votes = e.comms.listCalled(comm), e.votes
+	s.Called = e.comms.listCalled(comm)
+	if len(e.votes) > 0 {
+		s.Votes = e.votes[0]
+	}
 	if e.failed != nil {
 		f := *e.failed
 		f.Ago = now.Sub(e.failedAt)

@@ -184,12 +184,15 @@ func (m *Agreement) do(what func(a *agree.Machine) []agree.Message) {
 	}
 }
 
-// GoStraight lets messages go past all other ranks from now on, as one that would pass them on may be stopped. Else they do
-// to ranks that may not hear this one, after a while, and to those that have come so.
+// mostStraight bounds the members that one rank reaches past all others at once: each takes a connection.
+const mostStraight = 64
+
+// GoStraight lets messages go past all other ranks from now on, as one that would pass them on may be stopped, unless the
+// members are too many. Else they do to ranks that may not hear this one, after a while, and to those that have come so.
 func (m *Agreement) GoStraight() {
 	m.voter.mu.Lock()
 	defer m.voter.mu.Unlock()
-	m.straight = true
+	m.straight = len(m.Members) <= mostStraight
 }
 
 // straightTo returns the ranks to which messages go past all others. The lock is held.
