@@ -166,6 +166,8 @@ func (j *job) loop(ctx context.Context) {
 			j.loseGrace()
 		case <-j.lobby.wake:
 			j.startDue()
+		case <-j.lobby.look:
+			j.reportWaiting()
 		case <-j.outcasts.wake:
 			j.endOutcasts()
 		case <-j.moves.wake:

@@ -3,10 +3,12 @@ package launch
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // lobby is the launcher's view of a job with restarts. Ranks go by the number of their first
@@ -22,6 +24,8 @@ type lobby struct {
 	wake     <-chan time.Time // when the next of due is
 	runs     bool             // a process has joined: those started from now on come late
 	over     bool             // nobody is started or let in any more
+	look     <-chan time.Time // when waiting processes are reported; nil: none wait
+	since    time.Time        // since then one or the other waits
 }
 
 // restart is a process to be started.
@@ -161,6 +165,9 @@ func (j *job) hearNote(c *conn, n *note) {
 		if !slices.Contains(l.waiting, n.Rank) {
 			l.waiting = append(l.waiting, n.Rank)
 		}
+		if l.look == nil {
+			l.look, l.since = time.After(waitTime), time.Now()
+		}
 		if len(l.members) == 0 && j.failure == nil {
 			j.fail(statusLauncher, fmt.Errorf("all processes wait to join, and none is in the job: %s", j.progressText()))
 		}
@@ -178,6 +185,26 @@ func (j *job) hearNote(c *conn, n *note) {
 		}
 	}
 	j.tellWaiting()
+}
+
+// waitTime is how long processes wait to be let in until that is reported; then the time is doubled each time.
+const waitTime = 30 * time.Second
+
+// reportWaiting says which processes wait, and for whom.
+func (j *job) reportWaiting() {
+	l := &j.lobby
+	if l.look = nil; len(l.waiting) == 0 {
+		return
+	}
+	long := time.Since(l.since)
+	l.look = time.After(long)
+	j.note(waitingText(l.waiting, slices.Collect(maps.Keys(l.members)), long))
+}
+
+// waitingText says that ranks have waited to be let in, and by whom.
+func waitingText(waiting, members []int, long time.Duration) string {
+	all := func(ranks []int) string { return ranges.Text(slices.Sorted(slices.Values(ranks))) }
+	return fmt.Sprintf("waiting to be let in, for up to %.0f s: ranks %s; that takes a Turn or Grow of all of ranks %s, and one that hangs or is stopped holds it up", long.Seconds(), all(waiting), all(members))
 }
 
 // tellWaiting tells all about a change of the waiting ones.
@@ -223,7 +250,7 @@ func (j *job) closeLobby() {
 	if l.over || !j.restarts() {
 		return
 	}
-	l.over, l.wake = true, nil
+	l.over, l.wake, l.look = true, nil, nil
 	for _, rank := range l.waiting {
 		j.tell(rank, launcher.LobbyNote{Over: true})
 	}
