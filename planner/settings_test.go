@@ -2,6 +2,7 @@ package planner
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/tierflow/tierflow/levels/join/env"
@@ -13,8 +14,8 @@ func TestSettings(t *testing.T) {
 		t.Setenv(text.variable, "by "+text.variable)
 	}
 	for _, text := range texts {
-		if _, known := env.WhoseIs(text.variable); !known {
-			t.Errorf("%s is none of levels/join/env", text.variable)
+		if !slices.ContainsFunc(env.All(), func(v env.Variable) bool { return v.Name == text.variable && v.Option == text.option }) {
+			t.Errorf("%s for Options.%s is none of levels/join/env", text.variable, text.option)
 		}
 		s := (*Options)(nil).settings()
 		if got, origin := *text.of(&s.Options), s.origin[text.option]; got != "by "+text.variable || origin != text.variable {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/kittest"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 )
@@ -29,6 +30,28 @@ func TestInfo(t *testing.T) {
 	for _, k := range i.Kernels {
 		if k.Datatype == "f32" && (k.Bytes != 4 || k.By["sum"] == "" || k.By["band"] != "") {
 			t.Errorf("kernels of f32: %+v", k)
+		}
+	}
+}
+
+// Each variable is listed with its value, but for a secret's, and so are unknown ones.
+func TestInfoEnv(t *testing.T) {
+	t.Setenv("TIERFLOW_SITE", "north")
+	t.Setenv("TIERFLOW_SECRET", "0123456789abcdef")
+	t.Setenv("TIERFLOW_PLANN", "7")
+	listed := map[string]envVariable{}
+	for _, v := range kittest.Decode[[]envVariable](t, tierflow.Succeeds(t, "info", "--env", "--json")) {
+		listed[v.Name] = v
+	}
+	for name, value := range map[string]string{"TIERFLOW_SITE": "north", "TIERFLOW_SECRET": "(set)", "TIERFLOW_PLANN": "7", "TIERFLOW_TLS": ""} {
+		if v := listed[name]; v.Value != value || v.What == "" || (v.Counts == "") != (name == "TIERFLOW_PLANN") {
+			t.Errorf("%s: %+v, want the value %q", name, v, value)
+		}
+	}
+	text := tierflow.Succeeds(t, "info", "--env")
+	for _, v := range env.All() {
+		if !strings.Contains(text, v.Name+" ") || v.What == "" {
+			t.Errorf("%s is not in\n%s", v.Name, text)
 		}
 	}
 }

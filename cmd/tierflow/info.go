@@ -67,7 +67,7 @@ type kernelInfo struct {
 }
 
 func infoCommand(reg submodules.Registry) *cobra.Command {
-	var asJSON, isHere, forgets, theirs bool
+	var asJSON, isHere, forgets, theirs, isEnv bool
 	c := &cobra.Command{
 		Use:   "info",
 		Short: "Say what there is to choose from, and what this host offers",
@@ -79,16 +79,24 @@ elements on this CPU.
 or bcast:mpich=binomial: in tierflow's commands, in TIERFLOW_PLAN of programs under tierflow
 run, and in C. Other Go programs import package planner/rules/foreign for it.
 
+--env lists all environment variables with their values here, whose value counts in a job of
+processes (equal: all ranks have the same), and what they are for.
+
 --here says what a job of this user would choose plans by: variables, and the machines and
 tables that earlier jobs have kept. --forget removes these.`,
 		Example: `  tierflow info
   tierflow info --foreign
   tierflow info --json
+  tierflow info --env
   tierflow info --here`,
 		Args: kit.NoOperands,
 		RunE: func(c *cobra.Command, _ []string) error {
 			if theirs {
 				return foreignTable(c.OutOrStdout(), asJSON)
+			}
+			if isEnv {
+				vars := describeVariables(os.Environ())
+				return kit.WriteResult(c.OutOrStdout(), asJSON, vars, func() []byte { return variablesText(vars) })
 			}
 			if isHere || forgets {
 				return runHostState(c.OutOrStdout(), forgets, asJSON)
@@ -101,7 +109,8 @@ tables that earlier jobs have kept. --forget removes these.`,
 	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	c.Flags().BoolVar(&isHere, "here", false, "say what a job here would choose plans by")
 	c.Flags().BoolVar(&forgets, "forget", false, "remove the machines and tables that jobs have kept")
-	c.MarkFlagsMutuallyExclusive("here", "forget")
+	c.Flags().BoolVar(&isEnv, "env", false, "list the environment variables, and their values here")
+	c.MarkFlagsMutuallyExclusive("here", "forget", "foreign", "env")
 	return c
 }
 

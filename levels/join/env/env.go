@@ -26,62 +26,72 @@ const (
 	Launcher              // tierflow run reads it, or sets it for its ranks
 )
 
+// String names whose value counts.
+func (w Whose) String() string {
+	return [...]string{Own: "each rank's", Root: "rank 0's", Same: "equal", Launcher: "the launcher's"}[w]
+}
+
+// Variable is one of the variables.
+type Variable struct {
+	Name   string
+	Whose  Whose
+	Option string // the field of planner.Options that says the same; empty: there is none
+	What   string // what it is for, and what holds without it
+}
+
 // variables are those of programs and commands, from users or from tierflow run.
-var variables = []struct {
-	name  string
-	whose Whose
-}{
-	{"TIERFLOW_ADVERTISE", Own},
-	{"TIERFLOW_BIND", Launcher},
-	{"TIERFLOW_BLAME_FD", Launcher},
-	{"TIERFLOW_CALL_TIMEOUT", Own},
-	{"TIERFLOW_CHECK_NAN", Own},
-	{"TIERFLOW_CONGESTION", Own},
-	{"TIERFLOW_DOOR", Own},
-	{"TIERFLOW_DUMP", Own},
-	{"TIERFLOW_DUMP_DIR", Own},
-	{"TIERFLOW_EFFORT", Root},
-	{"TIERFLOW_INTERFACES", Own},
-	{"TIERFLOW_JOIN_TIMEOUT", Own},
-	{"TIERFLOW_LAUNCHER", Own},
-	{"TIERFLOW_LIB", Own},
-	{"TIERFLOW_LINKS", Root},
-	{"TIERFLOW_LOBBY_FD", Launcher},
-	{"TIERFLOW_LOCAL_RANK", Launcher},
-	{"TIERFLOW_LOCAL_SIZE", Launcher},
-	{"TIERFLOW_MACHINE", Root},
-	{"TIERFLOW_MANAGED", Root},
-	{"TIERFLOW_METRICS", Launcher},
-	{"TIERFLOW_MPI", Root},
-	{"TIERFLOW_MPI_AFTER", Root},
-	{"TIERFLOW_MPI_VERBOSE", Root},
-	{"TIERFLOW_NODE", Own},
-	{"TIERFLOW_NUMA", Own},
-	{"TIERFLOW_PLAN", Root},
-	{"TIERFLOW_PORT", Own},
-	{"TIERFLOW_PORTS", Own},
-	{"TIERFLOW_PROFILE", Root},
-	{"TIERFLOW_RANK", Own},
-	{"TIERFLOW_RECORDER", Own},
-	{"TIERFLOW_RENDEZVOUS", Same},
-	{"TIERFLOW_RENDEZVOUS_FD", Launcher},
-	{"TIERFLOW_RESTARTS", Launcher},
-	{"TIERFLOW_RULES", Root},
-	{"TIERFLOW_SECRET", Same},
-	{"TIERFLOW_SITE", Own},
-	{"TIERFLOW_SIZE", Same},
-	{"TIERFLOW_STATE_FD", Launcher},
-	{"TIERFLOW_TABLE", Root},
-	{"TIERFLOW_TLS", Same},
-	{"TIERFLOW_TRACE", Same},
-	{"TIERFLOW_TUNE", Launcher},
+var variables = []Variable{
+	{"TIERFLOW_ADVERTISE", Own, "", "IP addresses at which ranks on other hosts dial this rank"},
+	{"TIERFLOW_BIND", Launcher, "", "processors of a rank, as --bind"},
+	{"TIERFLOW_BLAME_FD", Launcher, "", "descriptor at which a rank says whose failure it has met"},
+	{"TIERFLOW_CALL_TIMEOUT", Own, "CallTimeout", "how long a call may wait, such as 30s; without it as long as its context"},
+	{"TIERFLOW_CHECK_NAN", Own, "CheckNaN", "1: a NaN in a reduction is an error that names rank and element"},
+	{"TIERFLOW_CONGESTION", Own, "Congestion", "TCP congestion control between nodes, such as reno; without it the system's"},
+	{"TIERFLOW_DOOR", Own, "", "folder of the socket at which ps, top and diagnose ask a rank; off: none"},
+	{"TIERFLOW_DUMP", Own, "DumpOnQuit", "1: SIGQUIT prints what ranks are in, and the job goes on; 0: SIGQUIT is the program's"},
+	{"TIERFLOW_DUMP_DIR", Own, "DumpDir", "folder for what ranks are in when the job stands still or fails"},
+	{"TIERFLOW_EFFORT", Root, "Effort", "measure: collectives try the best plans when they are made; without it estimate"},
+	{"TIERFLOW_INTERFACES", Own, "", "network interfaces to use, in the order to try them; without it all"},
+	{"TIERFLOW_JOIN_TIMEOUT", Own, "", "how long ranks may take to come; without it 30s"},
+	{"TIERFLOW_LAUNCHER", Own, "", "which launcher is asked; without it the one that the variables speak of"},
+	{"TIERFLOW_LIB", Own, "", "where libtierflow.so is; without it beside the MPI shim"},
+	{"TIERFLOW_LINKS", Root, "Links", "name of the links between nodes, such as 10gbit"},
+	{"TIERFLOW_LOBBY_FD", Launcher, "", "descriptor for processes that wait to join a running job"},
+	{"TIERFLOW_LOCAL_RANK", Launcher, "", "the rank among those of its node"},
+	{"TIERFLOW_LOCAL_SIZE", Launcher, "", "how many ranks its node has"},
+	{"TIERFLOW_MACHINE", Root, "Machine", "what the machine is like: auto, off, measure, measure:FILE or a file; without it auto"},
+	{"TIERFLOW_MANAGED", Root, "Managed", "1: ranks may act outside of the job: ps, dumps, processors, kept files"},
+	{"TIERFLOW_METRICS", Launcher, "", "address at which each host serves its ranks to Prometheus, such as :9100"},
+	{"TIERFLOW_MPI", Root, "", "which calls of an MPI program are tierflow's: on, off, or such as allreduce:4KiB"},
+	{"TIERFLOW_MPI_AFTER", Root, "", "which use of a request is tierflow's first; without it 2"},
+	{"TIERFLOW_MPI_VERBOSE", Root, "", "1: at the end rank 0 counts whose the calls were; explain: how each is done"},
+	{"TIERFLOW_NODE", Own, "", "name of the rank's node; without it the host"},
+	{"TIERFLOW_NUMA", Own, "", "name of the rank's NUMA domain"},
+	{"TIERFLOW_PLAN", Root, "Plan", "forced plans, such as bcast:shape=flat"},
+	{"TIERFLOW_PORT", Own, "", "port at which rank 0 listens under srun and torchrun"},
+	{"TIERFLOW_PORTS", Own, "", "range of ports of all listeners, such as 40000-40099"},
+	{"TIERFLOW_PROFILE", Root, "Profile", "file for what the job calls"},
+	{"TIERFLOW_RANK", Own, "", "the rank"},
+	{"TIERFLOW_RECORDER", Own, "Recorder", "file for a rank's last events; %r is the rank"},
+	{"TIERFLOW_RENDEZVOUS", Same, "", "host:port of rank 0"},
+	{"TIERFLOW_RENDEZVOUS_FD", Launcher, "", "descriptor at which rank 0 listens"},
+	{"TIERFLOW_RESTARTS", Launcher, "", "how many processes were started before in the place of this one"},
+	{"TIERFLOW_RULES", Root, "Rules", "file of rules that decide plans"},
+	{"TIERFLOW_SECRET", Same, "", "the job's secret"},
+	{"TIERFLOW_SITE", Own, "", "name of the site of the rank's node"},
+	{"TIERFLOW_SIZE", Same, "", "how many ranks there are"},
+	{"TIERFLOW_STATE_FD", Launcher, "", "descriptor at which the launcher asks what a rank is in"},
+	{"TIERFLOW_TABLE", Root, "Table", "file of a decision table, or off; without it the one that tune has kept"},
+	{"TIERFLOW_TLS", Same, "TLS", "sealing between nodes: job, cert=F,key=F,ca=F or off; without it off"},
+	{"TIERFLOW_TRACE", Same, "Trace", "folder for the steps of a sample of calls, such as DIR:every=16"},
+	{"TIERFLOW_TUNE", Launcher, "", "how long tierflow run tunes before the job, such as 30s"},
 }
 
 // WhoseIs says whose value of a known variable counts; known is false for any other name.
 func WhoseIs(name string) (w Whose, known bool) {
 	for _, v := range variables {
-		if v.name == name {
-			return v.whose, true
+		if v.Name == name {
+			return v.Whose, true
 		}
 	}
 	return 0, false
@@ -99,10 +109,13 @@ var ofTests = []string{
 // testPrefix begins more names of tests.
 const testPrefix = Prefix + "TEST_"
 
+// All returns all variables, sorted by name, without those of tests.
+func All() []Variable { return slices.Clone(variables) }
+
 // Names returns the names of all variables, sorted, without those of tests.
 func Names() (all []string) {
 	for _, v := range variables {
-		all = append(all, v.name)
+		all = append(all, v.Name)
 	}
 	return all
 }
