@@ -75,7 +75,7 @@ func (c *control) close() error {
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()
-	if c.world.aborted.Load() {
+	if c.world.failed.Load() {
 		cancel()
 	}
 	defer c.watchClose()()
@@ -85,7 +85,7 @@ func (c *control) close() error {
 	c.awaitDirect(ctx)
 	c.endNotes()
 	err := c.job.Close(ctx)
-	if c.world.aborted.Load() { // nobody was waited for
+	if c.world.failed.Load() { // nobody was waited for
 		return nil
 	}
 	return err

@@ -73,11 +73,12 @@ func (w *World) failLater(f failure) {
 }
 
 // Fail ends a rank's communicators, later ones too, on all ranks because of a failure on it: a
-// panic, for example.
+// panic, for example. If it is a rank of this process, Close waits for no other process any more: they say no goodbye to it.
 func (w *World) Fail(by levels.Rank, err error) {
 	by, err = originOf(by, err)
 	if e := w.endpoints[by]; e != nil {
 		e.voter.Quit() // before the others count on it
+		w.failed.Store(true)
 	}
 	if w.control != nil {
 		w.control.tellFailed(by, err)
@@ -87,10 +88,9 @@ func (w *World) Fail(by levels.Rank, err error) {
 }
 
 // Abort is [World.Fail] by a rank of this process that ends the job with a reason: all ranks get an error that wraps
-// [ErrAborted]. The launcher hears of it, and Close waits for no other process any more.
+// [ErrAborted], and the launcher hears of it.
 func (w *World) Abort(by levels.Rank, reason error) {
 	err := fmt.Errorf("%w: %w", ErrAborted, reason)
-	w.aborted.Store(true)
 	w.blame(by, err)
 	w.Fail(by, err)
 }

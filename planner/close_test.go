@@ -141,3 +141,42 @@ func TestAbort(t *testing.T) {
 		}))
 	}
 }
+
+// A process whose function fails says why, and waits for nobody.
+func TestEachFailsAtOnce(t *testing.T) {
+	comms := joinProcesses(t, 3, 2, &planner.Options{CloseTimeout: patience})
+	over := make(chan struct{})
+	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
+		err := planner.Each(ctx, []*planner.Comm{c}, func(ctx context.Context, c *planner.Comm) error {
+			if c.Rank() == 1 {
+				return errors.New("the disk is full")
+			}
+			err := planner.Barrier(ctx, c)
+			<-over
+			return err
+		})
+		want := "rank 1 failed: the disk is full"
+		if c.Rank() == 1 {
+			close(over)
+			want = "the disk is full"
+		}
+		if text := fmt.Sprint(err); text != want && !strings.HasSuffix(text, want) {
+			return fmt.Errorf("%w, want %s", err, want)
+		}
+		return nil
+	}))
+}
+
+// Without a topology Run joins the job of its process: one rank, where nobody has started it.
+func TestRunAlone(t *testing.T) {
+	size := 0
+	if err := planner.Run(t.Context(), "", nil, func(ctx context.Context, c *planner.Comm) error {
+		size = c.Size()
+		return sum(ctx, c)
+	}); err != nil || size != 1 {
+		t.Errorf("%d ranks: %v", size, err)
+	}
+	if err := planner.Run(t.Context(), "", nil, nil); err == nil {
+		t.Error("ran without a function")
+	}
+}

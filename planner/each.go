@@ -12,16 +12,28 @@ import (
 	"github.com/tierflow/tierflow/executor"
 )
 
-// Run makes a communicator of goroutine ranks, calls f once per rank, each on a
-// goroutine of its own, closes the communicator and returns the first error. When
-// f fails or panics on one rank, the others' calls return a [PeerError]; so do
+// Run calls f with a communicator, closes it and returns the first error. Without a topology it is this process's rank of
+// the job that the process was started in, see [Join]. With one, such as 2x4, it makes goroutine ranks, see [Local], and calls f once per
+// rank, each on a goroutine of its own. So a program runs as processes, and its test in one.
+//
+// When f fails or panics on one rank, the others' calls return a [PeerError] with the reason; so do
 // calls waiting for a rank after f has returned there.
 func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Context, c *Comm) error) error {
-	comms, err := Local(topology, o)
+	if topology != "" {
+		comms, err := Local(topology, o)
+		if err != nil {
+			return err
+		}
+		return Each(ctx, comms, f)
+	}
+	if err := checkFunction(ctx, f == nil); err != nil {
+		return err
+	}
+	c, err := Join(ctx, o)
 	if err != nil {
 		return err
 	}
-	return Each(ctx, comms, f)
+	return Each(ctx, []*Comm{c}, f)
 }
 
 // Each is [Run] on existing communicators. It closes them and their successors, even if it
