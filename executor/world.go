@@ -95,8 +95,8 @@ type World struct {
 	stacks     stackReader
 	lastSearch map[CommID]time.Time // by communicator, of this world's search for a deadlock; for the holder of askTurn
 
-	blamed  sync.Once   // Config.Blame was told of a failure
-	failed  atomic.Bool // so has a rank of this process
+	blamed sync.Once   // Config.Blame was told of a failure
+	failed atomic.Bool // so has a rank of this process
 
 	keeping  sync.Mutex
 	retained map[CommID]int // failures of a communicator on their way here; at least 1
