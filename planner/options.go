@@ -27,7 +27,14 @@ const LinksVariable = "TIERFLOW_LINKS"
 const CallTimeoutVariable = "TIERFLOW_CALL_TIMEOUT"
 
 // Options are the options of a communicator. The zero value and nil are ready
-// to use.
+// to use. In this order they are about
+//
+//   - choosing plans: Plan to Links
+//   - errors and limits: Uniform to CloseTimeout
+//   - looking, and what ranks do outside of the job: Managed to Hooks
+//   - the way of bytes: TLS to Link
+//
+// Most have a variable of the environment as their twin: tierflow info --env lists these.
 type Options struct {
 	// Plan forces plans, in the grammar of [ParseForced]. Its words are constraints: what
 	// is chosen is the cheapest plan that has them, of those that the others know. Empty: the
@@ -98,18 +105,13 @@ type Options struct {
 	// In a job of processes rank 0's counts, for all ranks. Empty: the environment's
 	// TIERFLOW_EFFORT; if it is empty too, estimate.
 	Effort string
-	// Managed lets the library act outside of the job, as in ranks of tierflow run. On SIGQUIT each rank's wait is printed
-	// to standard error, see [executor.World.DumpOnQuit]. Processes can be asked by tierflow ps and the like, at a socket
-	// in [DoorVariable]'s folder. Those of a node that seem to share a processor are moved apart; none
-	// stays bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
-	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
-	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.
-	Managed bool
-	// Log gets failures and stall reports. nil: none; but processes
-	// then report stalls to [slog.Default], standard error unless the
-	// program says otherwise: nobody else could say why a job stands still. Files that can't be
-	// written are said there, too.
-	Log *slog.Logger
+	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
+	// are measured and asked under that name: a table's times on other links are from
+	// elsewhere. With TLS the name ends in +tls, or is tls. In a job of processes rank 0's name
+	// counts. Empty: the environment's TIERFLOW_LINKS; if it is empty too, they are unknown, but
+	// between goroutine ranks without Link they are [table.SharedMemory].
+	Links string
+
 	// Uniform lets each collective end alike on all ranks that go on after a death: well on all of
 	// them, or with an error on all of them. After an error a rank's input is as before the call,
 	// even if send and recv are one slice. So the call can be made again on the result of
@@ -124,9 +126,6 @@ type Options struct {
 	// breaks the communicator, and all ranks get an error that names this rank and the element. It costs one pass over
 	// the input. So does TIERFLOW_CHECK_NAN=1 in the environment.
 	CheckNaN bool
-	// StallAfter is how long a collective waits before it reports to Log.
-	// 0: 10 s; negative: never.
-	StallAfter time.Duration
 	// CallTimeout bounds each call of this rank, collectives as sends and receives: it fails as
 	// if its context had the timeout, and the error names the missing ranks, see [LateError]. It
 	// begins when a call has to wait. 0: the environment's TIERFLOW_CALL_TIMEOUT, such as 30s; if
@@ -136,6 +135,34 @@ type Options struct {
 	// closed yet. Then Close leaves, and its error names them. Give more if ranks have much to
 	// do after their last collective. 0: 30 s.
 	CloseTimeout time.Duration
+
+	// Managed lets the library act outside of the job, as in ranks of tierflow run. On SIGQUIT each rank's wait is printed
+	// to standard error, see [executor.World.DumpOnQuit]. Processes can be asked by tierflow ps and the like, at a socket
+	// in [DoorVariable]'s folder. Those of a node that seem to share a processor are moved apart; none
+	// stays bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
+	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
+	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.
+	Managed bool
+	// Log gets failures and stall reports. nil: none; but processes
+	// then report stalls to [slog.Default], standard error unless the
+	// program says otherwise: nobody else could say why a job stands still. Files that can't be
+	// written are said there, too.
+	Log *slog.Logger
+	// StallAfter is how long a collective waits before it reports to Log.
+	// 0: 10 s; negative: never.
+	StallAfter time.Duration
+	// Trace is a folder for the steps of a sample of each rank's calls, for tierflow
+	// trace --merge: DIR, or DIR:every=N to keep one call of N, 1 to 1,048,576 and the same on all
+	// ranks. All keep the same calls, one of 16 unless told. The files are written when the
+	// communicator of all ranks is closed; failing that Close returns an error, and Log or else
+	// [slog.Default] gets a warning. Empty: the environment's TIERFLOW_TRACE; if it is empty too,
+	// nothing is kept.
+	Trace string
+	// Profile is a file for rank 0's calls, for tierflow tune --profile: collectives, sizes, plans,
+	// how often, and how long it was in them. It is written when the communicator of
+	// all ranks is closed, whole or not at all, and what goes wrong is said as with Trace. Calls of
+	// other ranks without rank 0 are not in it. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
+	Profile string
 	// Recorder is a file for each rank's last events: tierflow trace
 	// --recorder reads it even after a kill -9; %r stands for the rank. Empty: the
 	// environment's TIERFLOW_RECORDER; if it is empty too, no file. A further job
@@ -152,46 +179,29 @@ type Options struct {
 	// fails; tierflow diagnose reads it afterwards, and only this user can. Empty: the environment's
 	// TIERFLOW_DUMP_DIR; if it is empty too, nothing is kept.
 	DumpDir string
-	// Trace is a folder for the steps of a sample of each rank's calls, for tierflow
-	// trace --merge: DIR, or DIR:every=N to keep one call of N, 1 to 1,048,576 and the same on all
-	// ranks. All keep the same calls, one of 16 unless told. The files are written when the
-	// communicator of all ranks is closed; failing that Close returns an error, and Log or else
-	// [slog.Default] gets a warning. Empty: the environment's TIERFLOW_TRACE; if it is empty too,
-	// nothing is kept.
-	Trace string
-	// Profile is a file for rank 0's calls, for tierflow tune --profile: collectives, sizes, plans,
-	// how often, and how long it was in them. It is written when the communicator of
-	// all ranks is closed, whole or not at all, and what goes wrong is said as with Trace. Calls of
-	// other ranks without rank 0 are not in it. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
-	Profile string
-	// Congestion is the TCP congestion control of this rank's connections to other
-	// nodes, present and allowed in the kernel, such as reno; creating the communicator
-	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if it is empty
-	// too, the system's choice.
-	Congestion string
+	// Hooks watch every step, see package trace. Zero: none.
+	Hooks trace.Hooks
+
 	// TLS seals connections between nodes, with TLS 1.3: "job" by the job's secret, in Config's
 	// or the launcher's hands. "cert=FILE,key=FILE,ca=FILE" does it by certificates on both
 	// sides; ",id=GLOB" behind it limits their names, see [join.Config]. "off" leaves plain TCP.
 	// All ranks have the same: joining fails otherwise, and names the ranks. Empty: the
 	// environment's TIERFLOW_TLS; if it is empty too, off.
 	TLS string
-	// Hooks watch every step, see package trace. Zero: none.
-	Hooks trace.Hooks
-	// Progress, if not nil, is called again and again by a goroutine waiting for a
-	// collective, see [executor.Config].
-	Progress func()
+	// Congestion is the TCP congestion control of this rank's connections to other
+	// nodes, present and allowed in the kernel, such as reno; creating the communicator
+	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if it is empty
+	// too, the system's choice.
+	Congestion string
 	// NoPeerReads keeps processes of a node from copying straight from each other's
 	// memory, as if the kernel forbade it; shared memory serves instead.
 	NoPeerReads bool
+	// Progress, if not nil, is called again and again by a goroutine waiting for a
+	// collective, see [executor.Config].
+	Progress func()
 	// Link makes messages between goroutine ranks take their time, see [local.Network] for what it
 	// leaves out. nil: they don't.
 	Link local.Shaper
-	// Links names the links between nodes and their rate, such as 10gbit. Decision tables
-	// are measured and asked under that name: a table's times on other links are from
-	// elsewhere. With TLS the name ends in +tls, or is tls. In a job of processes rank 0's name
-	// counts. Empty: the environment's TIERFLOW_LINKS; if it is empty too, they are unknown, but
-	// between goroutine ranks without Link they are [table.SharedMemory].
-	Links string
 }
 
 // ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have
