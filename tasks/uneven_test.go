@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -80,6 +81,27 @@ func TestUnevenErrors(t *testing.T) {
 	} {
 		if _, err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %s", err, want)
+		}
+	}
+}
+
+// Counts add up to 2^63-1 at most.
+func TestNewCountsBound(t *testing.T) {
+	if c, err := tasks.NewCounts([]int{1, math.MaxInt - 1}); err != nil || c.Max() != math.MaxInt-1 {
+		t.Errorf("largest count %d, %v", c.Max(), err)
+	}
+	for _, wrong := range [][]int{{2, math.MaxInt - 1}, {-1}} {
+		if _, err := tasks.NewCounts(wrong); err == nil {
+			t.Errorf("%v is taken", wrong)
+		}
+	}
+}
+
+// A cut without passes has one part, others have two.
+func TestCutParts(t *testing.T) {
+	for passes, want := range []int{1, 2, 2} {
+		if got := (tasks.Cut{Passes: int64(passes)}).Parts(); len(got) != want {
+			t.Errorf("%d passes: %d parts, want %d", passes, len(got), want)
 		}
 	}
 }

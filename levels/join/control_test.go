@@ -99,6 +99,30 @@ func TestBroadcastAndSend(t *testing.T) {
 	}
 }
 
+// Messages that come before there is a handler are kept for it.
+func TestKeptForTheHandler(t *testing.T) {
+	jobs := mustJoin(t, configs(t, 2))
+	if err := jobs[0].Send(1, 7, []byte("early")); err != nil {
+		t.Fatal(err)
+	}
+	onAll(t, jobs, func(j *Job) error { // behind the message
+		_, err := j.Exchange(t.Context(), nil)
+		return err
+	})
+	got := make(chan string, 1)
+	jobs[1].OnControl(func(from levels.Rank, kind uint8, payload []byte) {
+		got <- fmt.Sprintf("%d/%d %s", from, kind, payload)
+	})
+	select {
+	case text := <-got:
+		if text != "0/7 early" {
+			t.Errorf("got %s", text)
+		}
+	case <-time.After(2 * time.Minute):
+		t.Error("got nothing")
+	}
+}
+
 // TestBusy: a handler that hangs fills the queues, and the sender is told.
 func TestBusy(t *testing.T) {
 	jobs := mustJoin(t, configs(t, 2))

@@ -129,6 +129,7 @@ func TestErrors(t *testing.T) {
 		{"bcast: w=2 ?", `unexpected '?'`},
 		{"bcast: if min(bytes) < 2 then w=2", "min has 2 operands"},
 		{"bcast: if " + strings.Repeat("(", 100) + "bytes", "nested more than 64 deep"},
+		{"bcast: if 1" + strings.Repeat(" + 1", 65) + " = 2 then w=1", "more than 64 operands"},
 		{"shape bcast: w=2", "test.rules:1:14: w=; rules that begin with shape choose shape="},
 		{"shape bcast: if shape = flat then shape=han", "test.rules:1:17: shape isn't known here; rules that begin with segments, task may ask for it"},
 		{"bcast: if inside then w=2", "inside isn't known here; rules that begin with task may"},

@@ -310,6 +310,10 @@ func TestWithdrawal(t *testing.T) {
 		if p.decided.Load() != 0 {
 			t.Error("decided without one that counts as here")
 		}
+		p.voters[1].Open(Topic{Comm: 8}, p.members)
+		if all := p.voters[1].FindAll(topic.Comm); len(all) != 1 || all[0] != m {
+			t.Errorf("%d agreements of one communicator", len(all))
+		}
 		p.voters[2].Quit()
 		if p.voters[2].Open(Topic{Comm: 8}, p.members) != nil {
 			t.Error("a rank that has quit takes part")
