@@ -26,8 +26,10 @@ func (n *ending) beginLate(ctx context.Context, alone bool) {
 	e.inBackground(func() {
 		if alone {
 			_, err := n.explainLate(context.Cause(ctx), n.comm.statesInChain, isOver)
-			if late, ok := errors.AsType[*LateError](err); ok && len(late.Circle) > 0 {
-				e.pauseUnless(lastTurn, isOver) // for the others in it to see it, too
+			if late, ok := errors.AsType[*LateError](err); ok {
+				if late.Alone = true; len(late.Circle) > 0 {
+					e.pauseUnless(lastTurn, isOver) // for the others in it to see it, too
+				}
 			}
 			if n.alone.withdrawUnlessOver(err) {
 				return

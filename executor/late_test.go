@@ -83,6 +83,9 @@ func TestDeadlineOfReceive(t *testing.T) {
 					if waits := c.from[r] >= 0; waits != errors.Is(err, context.DeadlineExceeded) || waits && !strings.Contains(err.Error(), c.want) {
 						t.Errorf("rank %d: %v, want %q", r, err, c.want)
 					}
+					if late, ok := errors.AsType[*executor.LateError](err); ok && !late.Alone {
+						t.Errorf("rank %d: %v doesn't say that the communicator is whole", r, err)
+					}
 				}
 				succeed(t, w, func(ctx context.Context, r int) error {
 					n := len(c.from)

@@ -24,6 +24,7 @@ type LateError struct {
 	Late []LateRank
 	// Circle are ranks waiting for each other, each for the next one. nil: there are none.
 	Circle []LateRank
+	Alone  bool  `json:"-"` // a receive has ended alone: the communicator is as it was
 	Err    error `json:"-"` // the cause of the context
 }
 

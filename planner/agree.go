@@ -29,7 +29,7 @@ type announcement struct {
 	Measure   bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
 	Check     bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
 	Error     string `json:"error"`      // why rank 0 can't join
-	Job       string `json:"job"`        // the job's name, see [DoorVariable]
+	Job       string `json:"job"`        // the job's name, see [env.Door]
 	said
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
@@ -34,10 +35,10 @@ func TestLinksAreNamed(t *testing.T) {
 		}
 	}
 	for variable, want := range map[string]string{"": table.SharedMemory, "40gbit": "40gbit"} {
-		t.Setenv(planner.LinksVariable, variable)
+		t.Setenv(env.Links, variable)
 		local := localComms(t, "2x2", nil)
 		if got := local[0].Links(); got != want {
-			t.Errorf("%s=%q: links %q, want %q", planner.LinksVariable, variable, got, want)
+			t.Errorf("%s=%q: links %q, want %q", env.Links, variable, got, want)
 		}
 		closeComms(local)
 	}
@@ -98,7 +99,7 @@ func TestTableRefusedByAll(t *testing.T) {
 
 // The environment names a table, and communicators made from others keep it.
 func TestTableFromEnvironment(t *testing.T) {
-	t.Setenv(planner.TableVariable, recordedFile)
+	t.Setenv(env.Table, recordedFile)
 	r := tasktest.Requests("allreduce", 1<<20)[0]
 	var plans []tasks.Plan
 	err := planner.Run(t.Context(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
@@ -125,8 +126,8 @@ func TestTableFromEnvironment(t *testing.T) {
 	if err != nil || !byTable || len(plans) != 2 || !plans[0].Equal(want) || !plans[1].Equal(want) {
 		t.Errorf("decided %v, the table says %v (%v, %v)", plans, want, byTable, err)
 	}
-	t.Setenv(planner.TableVariable, "/no/such/file")
-	if _, err := planner.Local("2", nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), planner.TableVariable) {
+	t.Setenv(env.Table, "/no/such/file")
+	if _, err := planner.Local("2", nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), env.Table) {
 		t.Errorf("a file that isn't there gives %v", err)
 	}
 	if _, err := planner.Local("2", &planner.Options{Table: "x", TableData: []byte("x")}); err == nil {

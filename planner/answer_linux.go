@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // answering starts answering the launcher's questions, once.
@@ -18,18 +19,18 @@ var answering sync.Once
 // It goes on until the process ends.
 func answerLauncher() {
 	answering.Do(func() {
-		fd, err := strconv.Atoi(os.Getenv(StateVariable))
+		fd, err := strconv.Atoi(os.Getenv(env.StateFD))
 		if err != nil || fd < 3 {
 			return
 		}
-		_ = os.Unsetenv(StateVariable) // children of this process are not asked
+		_ = os.Unsetenv(env.StateFD) // children of this process are not asked
 		var kind syscall.Stat_t
 		if syscall.Fstat(fd, &kind) != nil || kind.Mode&syscall.S_IFMT != syscall.S_IFIFO {
 			return // somebody between the launcher and this process has closed it
 		}
 		syscall.CloseOnExec(fd)
 		_ = syscall.SetNonblock(fd, true) // else a thread waits there
-		executor.AnswerEach(os.NewFile(uintptr(fd), StateVariable), func() {
+		executor.AnswerEach(os.NewFile(uintptr(fd), env.StateFD), func() {
 			open := openJobs()
 			for _, j := range open {
 				j.world.PrintStates(os.Stderr)

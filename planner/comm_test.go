@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -215,11 +216,11 @@ func TestOptions(t *testing.T) {
 		{plan: "speed=9", want: `speed`},
 		{env: "s=shm", want: `TIERFLOW_PLAN: s=shm: unknown submodule "shm"; known are `},
 	} {
-		t.Setenv(planner.PlanVariable, test.env)
+		t.Setenv(env.Plan, test.env)
 		_, err := planner.Local("2x2", &planner.Options{Plan: test.plan})
 		wantError(t, fmt.Sprintf("plan %q, environment %q", test.plan, test.env), err, test.want)
 	}
-	t.Setenv(planner.PlanVariable, "fs=1KiB")
+	t.Setenv(env.Plan, "fs=1KiB")
 	for plan, want := range map[string]string{"": "fs=1KiB", "w=7": "fs=all,w=7"} {
 		succeed(t, "1x2", &planner.Options{Plan: plan}, func(_ context.Context, c *planner.Comm) error {
 			b, err := planner.PrepareBcast(t.Context(), c, make([]byte, 10), 0)

@@ -19,21 +19,10 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
-// The environment variables for questions about a job, now or afterwards.
-const (
-	// DumpDirVariable is a folder for snapshots of a job standing still or failed, see
-	// [Options.DumpDir].
-	DumpDirVariable = "TIERFLOW_DUMP_DIR"
-
-	// DoorVariable is the folder of the sockets of processes' doors: tierflow ps and others ask there for the
-	// state of ranks. off: none. Empty: of managed processes, see [Options.Managed], a folder of this user in memory,
-	// see package door; of others none. Only the same user can ask.
-	DoorVariable = "TIERFLOW_DOOR"
-)
-
-// noDoor is the value of [DoorVariable] for no door.
+// noDoor is the value of [env.Door] for no door.
 const noDoor = "off"
 
 // drawName returns a new name for a job, of 32 random bits.
@@ -55,12 +44,12 @@ func planDoor(job *join.Job, name string, managed bool) (p doorPlan, err error) 
 	for r := range levels.Rank(job.Size) {
 		p.info.Nodes = append(p.info.Nodes, job.Topology.NodeName(r))
 	}
-	setting := os.Getenv(DoorVariable)
+	setting := os.Getenv(env.Door)
 	if setting == noDoor || setting == "" && !managed || !isJobName(name) {
 		return p, nil
 	}
 	if setting != "" && !filepath.IsAbs(setting) {
-		return p, fmt.Errorf("%s=%q; allowed are off and a folder's absolute path", DoorVariable, setting)
+		return p, fmt.Errorf("%s=%q; allowed are off and a folder's absolute path", env.Door, setting)
 	}
 	p.root = door.Folder(setting)
 	return p, nil
@@ -72,7 +61,7 @@ func isJobName(name string) bool {
 	return err == nil && len(b) == 4
 }
 
-// dumpInto lets a rank keep snapshots of its job in the folder of [DumpDirVariable], which it makes if there is
+// dumpInto lets a rank keep snapshots of its job in the folder of [env.DumpDir], which it makes if there is
 // none.
 func (p *doorPlan) dumpInto(c *proc.Config, o *settings) error {
 	dir, origin := o.DumpDir, o.origin["DumpDir"]

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -77,7 +78,7 @@ func TestEffort(t *testing.T) {
 			t.Errorf("%+v:\n%s", test.o, text)
 		}
 	}
-	t.Setenv(planner.EffortVariable, "hard")
+	t.Setenv(env.Effort, "hard")
 	wantError(t, "effort hard", second(planner.Local("2x1", nil)), `TIERFLOW_EFFORT: "hard"; allowed are estimate and measure`)
 }
 
@@ -103,7 +104,7 @@ func TestTrialsAreKept(t *testing.T) {
 	planner.TryFor(t, time.Hour)
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	t.Setenv(planner.TableVariable, "")
+	t.Setenv(env.Table, "")
 	job := func(n int, o *planner.Options) string {
 		comms := joinProcesses(t, n, 1, o)
 		defer closeAll(t, comms)

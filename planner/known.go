@@ -12,10 +12,6 @@ import (
 	"github.com/tierflow/tierflow/planner/choose"
 )
 
-// MachineVariable is the environment variable for the machine's speeds, see
-// [Options.Machine].
-const MachineVariable = "TIERFLOW_MACHINE"
-
 // Words of [Options.Machine] in place of a file's name.
 const (
 	MachineAuto    = "auto" // the default

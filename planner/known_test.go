@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -155,6 +156,6 @@ func TestMachineRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantError(t, "too large", second(planner.Local("2x1", &planner.Options{Machine: large})), "m.json: 32769 bytes; allowed are 32768")
-	t.Setenv(planner.MachineVariable, "/no/such/file")
+	t.Setenv(env.Machine, "/no/such/file")
 	wantError(t, "no such file", second(planner.Local("2x1", nil)), "TIERFLOW_MACHINE: open /no/such/file")
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -127,13 +128,13 @@ func TestProcessesDeadlock(t *testing.T) {
 
 // The environment gives a limit for calls too.
 func TestCallTimeoutVariable(t *testing.T) {
-	t.Setenv(planner.CallTimeoutVariable, "100ms")
+	t.Setenv(env.CallTimeout, "100ms")
 	comms := localComms(t, "2", nil)
 	_, err := planner.Recv(t.Context(), comms[0], 1, 0, make([]byte, 1))
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "the limit of 100ms for a call") {
 		t.Errorf("error %v", err)
 	}
 	closeAll(t, comms)
-	t.Setenv(planner.CallTimeoutVariable, "soon")
+	t.Setenv(env.CallTimeout, "soon")
 	wantError(t, "a limit of soon", second(planner.Local("2", nil)), `TIERFLOW_CALL_TIMEOUT="soon"`)
 }

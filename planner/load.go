@@ -11,15 +11,8 @@ import (
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// TableVariable is the environment variable for the file of a decision table, see
-// [Options.Table].
-const TableVariable = "TIERFLOW_TABLE"
-
 // TableOff in place of a file's name means no decision table.
 const TableOff = "off"
-
-// RulesVariable is the environment variable for a file of rules, see [Options.Rules].
-const RulesVariable = "TIERFLOW_RULES"
 
 // LoadRules reads a file of rules, as [rules.Parse] does. Submodules and algorithms missing in reg
 // are errors.
@@ -97,10 +90,6 @@ func (o *settings) table(reg submodules.Registry) (*choose.Table, error) {
 	}
 	return &choose.Table{Table: t, Origin: name}, nil
 }
-
-// EffortVariable is the environment variable for the effort of looking for a plan, see
-// [Options.Effort].
-const EffortVariable = "TIERFLOW_EFFORT"
 
 // Words of [Options.Effort].
 const (

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
@@ -245,16 +246,16 @@ func TestWrongOptions(t *testing.T) {
 		want  []string
 	}{
 		{what: "congestion", o: planner.Options{Congestion: "nosuch"}, want: []string{`TCP congestion control "nosuch"`, "this kernel has ", "reno"}},
-		{what: "congestion of the environment", name: planner.CongestionVariable, value: "nosuch", want: []string{`TCP congestion control "nosuch"`, "this kernel has "}},
+		{what: "congestion of the environment", name: env.Congestion, value: "nosuch", want: []string{`TCP congestion control "nosuch"`, "this kernel has "}},
 		{what: "plan", o: planner.Options{Plan: "s=shm"}, want: []string{`Options.Plan`, `unknown submodule "shm"; known are `}},
-		{what: "plan of the environment", name: planner.PlanVariable, value: "fs=0", want: []string{"TIERFLOW_PLAN", "fs=0: a segment has at least one byte"}},
+		{what: "plan of the environment", name: env.Plan, value: "fs=0", want: []string{"TIERFLOW_PLAN", "fs=0: a segment has at least one byte"}},
 		{what: "two tables", o: planner.Options{Table: nowhere, TableData: []byte("{}")}, want: []string{"Table and TableData are both given; give one"}},
 		{what: "no such table", o: planner.Options{Table: nowhere}, want: []string{"Options.Table: ", nowhere}},
-		{what: "no such table of the environment", name: planner.TableVariable, value: nowhere, want: []string{"TIERFLOW_TABLE: ", nowhere}},
+		{what: "no such table of the environment", name: env.Table, value: nowhere, want: []string{"TIERFLOW_TABLE: ", nowhere}},
 		{what: "a table that is none", o: planner.Options{TableData: []byte("[]")}, want: []string{"Options.TableData"}},
 		{what: "a recorder nowhere", o: planner.Options{Recorder: nowhere}, want: []string{"Options.Recorder: ", nowhere}},
-		{what: "managed twice", name: planner.ManagedVariable, value: "2", want: []string{`TIERFLOW_MANAGED="2"; allowed are 0 and 1`}},
-		{what: "a dump of 2", name: planner.DumpVariable, value: "2", want: []string{`TIERFLOW_DUMP="2"; allowed are 0 and 1`}},
+		{what: "managed twice", name: env.Managed, value: "2", want: []string{`TIERFLOW_MANAGED="2"; allowed are 0 and 1`}},
+		{what: "a dump of 2", name: env.Dump, value: "2", want: []string{`TIERFLOW_DUMP="2"; allowed are 0 and 1`}},
 	} {
 		t.Run(test.what, func(t *testing.T) {
 			if test.name != "" {

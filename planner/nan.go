@@ -5,15 +5,13 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// CheckNaNVariable is the environment variable for a look at the inputs of reductions, see [Options.CheckNaN].
-const CheckNaNVariable = "TIERFLOW_CHECK_NAN"
-
 // looksForNaN reports whether the inputs of reductions are looked at.
 func (o *settings) looksForNaN() (bool, error) {
-	v, err := readSwitch(CheckNaNVariable)
+	v, err := readSwitch(env.CheckNaN)
 	return o.CheckNaN || v == "1", err
 }
 

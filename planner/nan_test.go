@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
@@ -73,7 +74,7 @@ func TestCheckNaN(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	t.Setenv(planner.CheckNaNVariable, "1")
+	t.Setenv(env.CheckNaN, "1")
 	if err := planner.Run(t.Context(), "1x3", nil, all["f32"]); err != nil {
 		t.Errorf("by the environment: %v", err)
 	}
@@ -88,9 +89,9 @@ func TestCheckNaN(t *testing.T) {
 	if err := planner.Run(t.Context(), "1x3", nil, inf); err != nil {
 		t.Errorf("without a NaN: %v", err)
 	}
-	t.Setenv(planner.CheckNaNVariable, "yes")
+	t.Setenv(env.CheckNaN, "yes")
 	wantError(t, "another value", second(planner.Local("2", nil)), `TIERFLOW_CHECK_NAN="yes"; allowed are 0 and 1`)
-	t.Setenv(planner.CheckNaNVariable, "")
+	t.Setenv(env.CheckNaN, "")
 	if err := planner.Run(t.Context(), "1x3", nil, func(ctx context.Context, c *planner.Comm) error {
 		x := []float64{math.NaN()}
 		return planner.Allreduce(ctx, c, x, x, tasks.Sum)

@@ -12,15 +12,6 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// The environment variables beside [PlanVariable] and [DoorVariable].
-const (
-	ManagedVariable  = "TIERFLOW_MANAGED"  // 1: see [Options.Managed]; tierflow run sets it
-	RecorderVariable = "TIERFLOW_RECORDER" // see [Options.Recorder]
-	TraceVariable    = "TIERFLOW_TRACE"    // see [Options.Trace]
-	DumpVariable     = "TIERFLOW_DUMP"     // 1: see [Options.DumpOnQuit]; 0: a managed process leaves SIGQUIT alone, too
-	StateVariable    = "TIERFLOW_STATE_FD" // set by tierflow run: the descriptor of its questions for states
-)
-
 // observe starts the traces, profile, recordings and dumps that the options or the environment
 // ask for, in a job that is managed or not. job names it on all ranks; empty: all are in this process.
 func (o *settings) observe(w *world, managed bool, job string, t *levels.Topology) error {

@@ -12,20 +12,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// PlanVariable is the environment variable for forced plans.
-const PlanVariable = "TIERFLOW_PLAN"
-
-// CongestionVariable is the environment variable for the name of a TCP congestion control.
-const CongestionVariable = "TIERFLOW_CONGESTION"
-
-// LinksVariable is the environment variable for the name of the links between nodes, see
-// [Options.Links].
-const LinksVariable = "TIERFLOW_LINKS"
-
-// CallTimeoutVariable is the environment variable for the limit of calls, see
-// [Options.CallTimeout].
-const CallTimeoutVariable = "TIERFLOW_CALL_TIMEOUT"
-
 // Options are the options of a communicator. The zero value and nil are ready
 // to use. In this order they are about
 //
@@ -138,7 +124,7 @@ type Options struct {
 
 	// Managed lets the library act outside of the job, as in ranks of tierflow run. On SIGQUIT each rank's wait is printed
 	// to standard error, see [executor.World.DumpOnQuit]. Processes can be asked by tierflow ps and the like, at a socket
-	// in [DoorVariable]'s folder. Those of a node that seem to share a processor are moved apart; none
+	// in [env.Door]'s folder. Those of a node that seem to share a processor are moved apart; none
 	// stays bound. With Machine auto they measure the machine, and rank 0 keeps it and the findings of Effort in the user's cache
 	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
 	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -299,7 +300,7 @@ func TestProcessesSplitFailure(t *testing.T) {
 
 // What rank 0 forces holds for all; a plan that can't be is an error on all.
 func TestProcessesForcedPlan(t *testing.T) {
-	t.Setenv(planner.PlanVariable, "allreduce:shape=flat,fs=4KiB,w=2,s=adapt/chain,i=adapt/chain")
+	t.Setenv(env.Plan, "allreduce:shape=flat,fs=4KiB,w=2,s=adapt/chain,i=adapt/chain")
 	processes(t, 3, 2, nil, func(_ context.Context, c *planner.Comm) error {
 		col, err := planner.PrepareAllreduce(t.Context(), c, make([]int, 10), make([]int, 10), tasks.Sum)
 		if err != nil {

@@ -13,10 +13,6 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// ProfileVariable is the environment variable for the file of a job's profile, see
-// [Options.Profile].
-const ProfileVariable = "TIERFLOW_PROFILE"
-
 // callCounters counts the calls of a world's rank 0. A nil one counts nothing.
 type callCounters struct {
 	file  string

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/tasks"
@@ -87,7 +88,7 @@ func TestRulesComplaints(t *testing.T) {
 	if err := os.WriteFile(name, []byte("\nbcast: i=adapt/binomal"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(planner.RulesVariable, name)
+	t.Setenv(env.Rules, name)
 	for _, test := range []struct {
 		o    planner.Options
 		want string

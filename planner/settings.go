@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -36,17 +37,17 @@ var texts = []struct {
 	of               func(o *Options) *string
 	data             func(o *Options) []byte // given in place of the text; nil: there is no such option
 }{
-	{"Plan", PlanVariable, func(o *Options) *string { return &o.Plan }, nil},
-	{"Rules", RulesVariable, func(o *Options) *string { return &o.Rules }, func(o *Options) []byte { return o.RulesData }},
-	{"Table", TableVariable, func(o *Options) *string { return &o.Table }, func(o *Options) []byte { return o.TableData }},
-	{"Machine", MachineVariable, func(o *Options) *string { return &o.Machine }, func(o *Options) []byte { return o.MachineData }},
-	{"Effort", EffortVariable, func(o *Options) *string { return &o.Effort }, nil},
-	{"Links", LinksVariable, func(o *Options) *string { return &o.Links }, nil},
-	{"Recorder", RecorderVariable, func(o *Options) *string { return &o.Recorder }, nil},
-	{"DumpDir", DumpDirVariable, func(o *Options) *string { return &o.DumpDir }, nil},
-	{"Trace", TraceVariable, func(o *Options) *string { return &o.Trace }, nil},
-	{"Profile", ProfileVariable, func(o *Options) *string { return &o.Profile }, nil},
-	{"Congestion", CongestionVariable, func(o *Options) *string { return &o.Congestion }, nil},
+	{"Plan", env.Plan, func(o *Options) *string { return &o.Plan }, nil},
+	{"Rules", env.Rules, func(o *Options) *string { return &o.Rules }, func(o *Options) []byte { return o.RulesData }},
+	{"Table", env.Table, func(o *Options) *string { return &o.Table }, func(o *Options) []byte { return o.TableData }},
+	{"Machine", env.Machine, func(o *Options) *string { return &o.Machine }, func(o *Options) []byte { return o.MachineData }},
+	{"Effort", env.Effort, func(o *Options) *string { return &o.Effort }, nil},
+	{"Links", env.Links, func(o *Options) *string { return &o.Links }, nil},
+	{"Recorder", env.Recorder, func(o *Options) *string { return &o.Recorder }, nil},
+	{"DumpDir", env.DumpDir, func(o *Options) *string { return &o.DumpDir }, nil},
+	{"Trace", env.Trace, func(o *Options) *string { return &o.Trace }, nil},
+	{"Profile", env.Profile, func(o *Options) *string { return &o.Profile }, nil},
+	{"Congestion", env.Congestion, func(o *Options) *string { return &o.Congestion }, nil},
 }
 
 // settings reads the environment. What it says is judged where it is used: a setting that is rank 0's is an error
@@ -76,7 +77,7 @@ func (o *settings) common() (c common, err error) {
 	default:
 		c.Plan, c.PlanOrigin = order+";"+c.Plan, "Options.Deterministic and "+c.PlanOrigin
 	}
-	managed, err := readSwitch(ManagedVariable)
+	managed, err := readSwitch(env.Managed)
 	if c.Managed = managed == "1" || o.Managed; err == nil {
 		c.Tries, err = o.tries()
 	}
@@ -114,20 +115,20 @@ func (o *settings) processConfig(managed bool) (proc.Config, error) {
 
 // callTimeout returns the limit for calls; 0: none.
 func (o *settings) callTimeout() (time.Duration, error) {
-	text := os.Getenv(CallTimeoutVariable)
+	text := os.Getenv(env.CallTimeout)
 	if o.CallTimeout != 0 || text == "" {
 		return max(0, o.CallTimeout), nil
 	}
 	limit, err := time.ParseDuration(text)
 	if err != nil || limit < 0 {
-		return 0, fmt.Errorf("%s=%q; allowed are durations such as 30s or 5m, and 0 for none", CallTimeoutVariable, text)
+		return 0, fmt.Errorf("%s=%q; allowed are durations such as 30s or 5m, and 0 for none", env.CallTimeout, text)
 	}
 	return limit, nil
 }
 
 // dumps reports whether a rank's wait is printed after SIGQUIT, and whether the process goes on then.
 func (o *settings) dumps(managed bool) (prints, goesOn bool, err error) {
-	v, err := readSwitch(DumpVariable)
+	v, err := readSwitch(env.Dump)
 	goesOn = v == "1" || o.DumpOnQuit
 	return goesOn || managed && v != "0", goesOn, err
 }

@@ -50,8 +50,8 @@ func TestManaged(t *testing.T) {
 		{Options{}, "1", "0", true, false, false},
 		{Options{}, "1", "1", true, true, true},
 	} {
-		t.Setenv(ManagedVariable, test.variable)
-		t.Setenv(DumpVariable, test.dump)
+		t.Setenv(env.Managed, test.variable)
+		t.Setenv(env.Dump, test.dump)
 		s := test.o.settings()
 		c, err := s.common()
 		config, failed := s.processConfig(c.Managed)

@@ -27,8 +27,8 @@ func Recoverable(err error) bool {
 		}
 	}
 	_, other := errors.AsType[*PeerError](err)
-	_, late := errors.AsType[*LateError](err)
-	return other || late || errors.Is(err, ErrRevoked)
+	late, ok := errors.AsType[*LateError](err)
+	return other || ok && !late.Alone || errors.Is(err, ErrRevoked)
 }
 
 // Shrink returns a communicator of the living ranks of c, in c's order. All of them agree on the

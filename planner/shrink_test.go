@@ -161,6 +161,7 @@ func TestRecoverable(t *testing.T) {
 		{&planner.PeerError{Rank: 1, Err: context.Canceled}, true},
 		{planner.ErrRevoked, true},
 		{fmt.Errorf("%w: %w", planner.ErrBroken, &planner.LateError{Request: "barrier", Err: context.DeadlineExceeded}), true},
+		{&planner.LateError{Request: "receive from rank 1, tag 5", Alone: true, Err: context.DeadlineExceeded}, false},
 		{&planner.PeerError{Rank: 1, Err: fmt.Errorf("%w: full", planner.ErrAborted)}, false},
 		{planner.ErrClosed, false},
 		{context.Canceled, false},

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -140,7 +141,7 @@ func TestTraceSetting(t *testing.T) {
 		dir + ":every=1048577":   "allowed are",
 		filepath.Join(dir, "a/"): "",
 	} {
-		t.Setenv(planner.TraceVariable, text)
+		t.Setenv(env.Trace, text)
 		comms, err := planner.Local("2", nil)
 		if want == "" {
 			for _, c := range comms {
@@ -150,7 +151,7 @@ func TestTraceSetting(t *testing.T) {
 			}
 			readTraces(t, text, 2)
 		}
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), planner.TraceVariable)) {
+		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), env.Trace)) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	_ "github.com/tierflow/tierflow/planner/rules/foreign" // C programs can't import it
 	"github.com/tierflow/tierflow/tasks"
@@ -104,12 +105,12 @@ func open(config *C.tf_config) (c *comm, err error) {
 // joinShared enters the job of a caller with its own rank and size. tierflow run tells its ranks where to meet by
 // other numbers, and listens there itself: the caller's text says where.
 func joinShared(s *sharer, o *planner.Options) (*planner.Comm, error) {
-	launched := os.Getenv("TIERFLOW_RANK") != ""
+	launched := os.Getenv(env.Rank) != ""
 	cfg, err := join.FromEnv(func(name string) string { // node, interfaces and the like
 		switch {
-		case name == "TIERFLOW_LAUNCHER":
+		case name == env.Launcher:
 			return "none"
-		case name == "TIERFLOW_RENDEZVOUS" && launched:
+		case name == env.Rendezvous && launched:
 			return ""
 		}
 		return os.Getenv(name)

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/kittest"
 	"github.com/tierflow/tierflow/levels/join/env"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 )
 
@@ -72,11 +71,11 @@ func TestPlan(t *testing.T) {
 // The environment forces plans where --plan doesn't.
 func TestPlanFromEnvironment(t *testing.T) {
 	var out, errors strings.Builder
-	t.Setenv(planner.PlanVariable, "shape=star")
-	if status := run(t.Context(), []string{"dag", "allreduce"}, nil, &out, &errors); status != 2 || !strings.Contains(errors.String(), planner.PlanVariable) {
+	t.Setenv(env.Plan, "shape=star")
+	if status := run(t.Context(), []string{"dag", "allreduce"}, nil, &out, &errors); status != 2 || !strings.Contains(errors.String(), env.Plan) {
 		t.Errorf("status %d, errors %q; want a complaint about the variable", status, errors.String())
 	}
-	t.Setenv(planner.PlanVariable, "shape=flat")
+	t.Setenv(env.Plan, "shape=flat")
 	if status := run(t.Context(), []string{"dag", "allreduce"}, nil, &out, &errors); status != 0 || !strings.Contains(out.String(), "shape=flat") {
 		t.Errorf("status %d, output %q", status, out.String())
 	}
@@ -147,7 +146,7 @@ func TestBenchPlanFromEnvironment(t *testing.T) {
 	launch := append([]string{"run", "--no-prefix", "--hosts", "a:1,b:1", "--launcher", "local", "--agent", os.Args[0], "--", os.Args[0]}, bench...)
 	for _, args := range [][]string{append(bench, "--topo", "2x1"), launch} {
 		var out, errors strings.Builder
-		t.Setenv(planner.PlanVariable, "shape=flat,ib=adapt/linear")
+		t.Setenv(env.Plan, "shape=flat,ib=adapt/linear")
 		status := run(t.Context(), args, nil, &out, &errors)
 		if status != 0 || strings.Count(out.String(), `"plan": `) != 1 || !strings.Contains(out.String(), `"plan": "shape=flat,`) {
 			t.Errorf("tierflow %v: status %d, output %s, errors %s", args, status, out.String(), errors.String())

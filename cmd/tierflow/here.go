@@ -14,6 +14,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -45,7 +46,7 @@ type variable struct {
 // readHostState looks at the environment and at kept files.
 func readHostState() (h hostState, err error) {
 	h.Variables = []variable{}
-	for _, name := range []string{planner.PlanVariable, planner.RulesVariable, planner.TableVariable, planner.MachineVariable, planner.EffortVariable, planner.ManagedVariable} {
+	for _, name := range []string{env.Plan, env.Rules, env.Table, env.Machine, env.Effort, env.Managed} {
 		if value := os.Getenv(name); value != "" {
 			h.Variables = append(h.Variables, variable{name, value})
 		}

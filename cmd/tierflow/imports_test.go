@@ -74,9 +74,9 @@ var arrows = map[string][]string{
 	"levels/join/launcher": {"levels", "levels/join/ports"},
 
 	// Listeners of join, the launcher and benchmarks keep to one range.
-	"levels/join/ports": {},
+	"levels/join/ports": {"levels/join/env"},
 
-	// The names of all variables; planner and commands warn of others.
+	// The names of all variables; whoever reads or sets one has its name from there.
 	"levels/join/env": {},
 
 	// Who goes on after a death is decided without I/O.

@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/seal"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -118,7 +119,7 @@ tables that earlier jobs have kept. --forget removes these.`,
 func describeHost(reg submodules.Registry) information {
 	i := information{
 		Version: kit.Version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, CPUs: runtime.NumCPU(),
-		Between: describeTLS(os.Getenv("TIERFLOW_TLS")), AES: seal.IsFast(),
+		Between: describeTLS(os.Getenv(env.TLS)), AES: seal.IsFast(),
 		Collectives: kit.Names(tasks.Requestable()), Kernels: listKernels(),
 	}
 	for _, s := range tasks.Shapes() {

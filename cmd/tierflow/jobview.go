@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/internal/launch"
 	"github.com/tierflow/tierflow/cmd/internal/watch"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/viz"
 )
@@ -72,7 +72,7 @@ func (s *jobView) begin(o *launch.Options) (err error) {
 // keepDumps lets ranks keep their states when the job stands still or fails.
 func (s *jobView) keepDumps(o *launch.Options, dir string) {
 	s.dump, o.DumpDir = dir, dir
-	o.Export = append(o.Export, planner.DumpDirVariable+"="+dir)
+	o.Export = append(o.Export, env.DumpDir+"="+dir)
 }
 
 // cutEvery reads FILE or FILE:every=N. every is 0 if it isn't given.

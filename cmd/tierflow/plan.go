@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
@@ -32,7 +33,7 @@ of a size on a machine: what was forced and by whom, what was decided and why, a
 what else there is. Nothing is run. It is what ranks that are processes choose;
 goroutine ranks of a node have s=solo for s=sm.
 
-With a decision table, of --table or ` + planner.TableVariable + `, it says which entries of it
+With a decision table, of --table or ` + env.Table + `, it says which entries of it
 the decision is from, what it predicts, and the runners-up. --explain lists every
 plan that could be chosen: what the table knows of its time, by prediction and by
 measurement, or why tierflow tune does not measure it.
@@ -78,7 +79,7 @@ runners-up are printed with what they take, and by what that is more.`,
 	p.AddPlannedFlags(c, kit.PlanText)
 	p.AddTableFlag(c)
 	f := c.Flags()
-	f.StringVar(&p.machine, "machine", "", "file of a machine on which plans are chosen by price, or assumed (default $"+planner.MachineVariable+")")
+	f.StringVar(&p.machine, "machine", "", "file of a machine on which plans are chosen by price, or assumed (default $"+env.Machine+")")
 	f.BoolVar(&p.explain, "explain", false, "list every plan that could be chosen")
 	f.BoolVar(&p.pruned, "heuristics", false, "with --explain, reject what tuning with heuristics leaves out")
 	f.BoolVar(&p.json, "json", false, "print JSON")

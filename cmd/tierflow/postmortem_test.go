@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -49,8 +50,8 @@ func TestPostMortem(t *testing.T) {
 	}
 	dir := t.TempDir()
 	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
-	t.Setenv(planner.DumpVariable, "1")
+	t.Setenv(env.Recorder, filepath.Join(dir, "job.%r"))
+	t.Setenv(env.Dump, "1")
 	s := tierflow.Run(t, "run", "-n", "3", "--oversubscribe", "--agent", os.Args[0], "--dump", filepath.Join(dir, "dumps"), "--", "env", "TIERFLOW_TEST_PROGRAM=stuck", os.Args[0])
 	dump := regexp.MustCompile(`(?m)^\[(0|2)\] rank (0|2), bcast 1048576 f32 root 1: waits for .* since \d\.\d s: `)
 	if s.Status != 128+9 || !dump.MatchString(s.Errors) {

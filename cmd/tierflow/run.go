@@ -18,8 +18,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/internal/launch"
 	"github.com/tierflow/tierflow/cmd/internal/watch"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/ports"
-	"github.com/tierflow/tierflow/planner"
 )
 
 // runCommand returns run.
@@ -87,15 +87,15 @@ flags or arguments, 125 for everything else.`,
 				if err := checkTLS(tls, o.Launcher); err != nil {
 					return err
 				}
-				o.Export = append(o.Export, "TIERFLOW_TLS="+tls)
+				o.Export = append(o.Export, env.TLS+"="+tls)
 			}
 			if within != "" {
 				if _, err := ports.Parse(within); err != nil {
 					return kit.Usagef("--ports: %v", err)
 				}
-				o.Export = append(o.Export, ports.Variable+"="+within)
+				o.Export = append(o.Export, env.Ports+"="+within)
 			}
-			o.DumpDir = os.Getenv(planner.DumpDirVariable)
+			o.DumpDir = os.Getenv(env.DumpDir)
 			if dump != "" {
 				full, err := filepath.Abs(dump)
 				if err != nil {
@@ -162,7 +162,7 @@ func agentWords(custom, metrics string) ([]string, error) {
 	if custom != "" && metrics != "" {
 		return nil, kit.Usagef("--metrics %s: agents of --agent get no such flag; write it into their command line if they know it", metrics)
 	}
-	metrics = cmp.Or(metrics, os.Getenv(metricsVariable))
+	metrics = cmp.Or(metrics, os.Getenv(env.Metrics))
 	if custom != "" || metrics == "" {
 		return strings.Fields(custom), nil
 	}
@@ -226,9 +226,6 @@ func agentCommand() *cobra.Command {
 	c.Flags().StringVar(&metrics, "metrics", "", "serve what ranks do to Prometheus")
 	return c
 }
-
-// metricsVariable is the address for hosts to serve metrics at, unless --metrics gives one.
-const metricsVariable = "TIERFLOW_METRICS"
 
 // serveMetrics serves metrics until stop is called. Failing that it says so, and the job goes on.
 func serveMetrics(c *cobra.Command, address string) (stop func()) {

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 func TestAgentWords(t *testing.T) {
@@ -24,9 +26,9 @@ func TestAgentWords(t *testing.T) {
 		{custom: "mine  -x", want: []string{"mine", "-x"}},
 		{custom: "mine", variable: ":9100", want: []string{"mine"}},
 	} {
-		t.Setenv(metricsVariable, test.variable)
+		t.Setenv(env.Metrics, test.variable)
 		if got, err := agentWords(test.custom, test.metrics); err != nil || !slices.Equal(got, test.want) {
-			t.Errorf("--agent %q --metrics %q, %s=%q: %q, %v; want %q", test.custom, test.metrics, metricsVariable, test.variable, got, err, test.want)
+			t.Errorf("--agent %q --metrics %q, %s=%q: %q, %v; want %q", test.custom, test.metrics, env.Metrics, test.variable, got, err, test.want)
 		}
 	}
 	if got, err := agentWords("mine", ":9100"); err == nil {
@@ -44,7 +46,7 @@ func TestRunCustomAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TIERFLOW_TEST_AGENT", "1")
-	t.Setenv(metricsVariable, "127.0.0.1:0")
+	t.Setenv(env.Metrics, "127.0.0.1:0")
 	if s := tierflow.Run(t, "run", "-n", "1", "--agent", agent, "--", "echo", "here"); s.Status != 0 || s.Out != "[0] here\n" {
 		t.Errorf("%+v", s)
 	}

@@ -13,32 +13,30 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/internal/launch"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
-
-// tuneVariable is how long ranks learn before a job, unless --tune says so.
-const tuneVariable = "TIERFLOW_TUNE"
 
 // learnFirst lets a job's ranks tune for the calls of a profile before the program starts. They
 // keep a decision table for the job. The first job has no profile yet, and writes one.
 func learnFirst(c *cobra.Command, o launch.Options, text string) error {
-	if text = cmp.Or(text, os.Getenv(tuneVariable)); text == "" {
+	if text = cmp.Or(text, os.Getenv(env.Tune)); text == "" {
 		return nil
 	}
 	long, err := time.ParseDuration(text)
 	if err != nil || long <= 0 {
-		return kit.Usagef("--tune or %s: %q; allowed are durations such as 30s", tuneVariable, text)
+		return kit.Usagef("--tune or %s: %q; allowed are durations such as 30s", env.Tune, text)
 	}
-	file := os.Getenv(planner.ProfileVariable)
+	file := os.Getenv(env.Profile)
 	switch {
 	case file == "":
-		return kit.Usagef("--tune or %s: no profile says what to tune for; %s=FILE names one, and the first job writes it", tuneVariable, planner.ProfileVariable)
+		return kit.Usagef("--tune or %s: no profile says what to tune for; %s=FILE names one, and the first job writes it", env.Tune, env.Profile)
 	case o.Hostfile == "-":
-		return kit.Usagef("--tune or %s: standard input has the hosts only once; give a file to --hostfile", tuneVariable)
+		return kit.Usagef("--tune or %s: standard input has the hosts only once; give a file to --hostfile", env.Tune)
 	}
-	for name, usual := range map[string]string{planner.TableVariable: "", planner.MachineVariable: planner.MachineAuto} {
+	for name, usual := range map[string]string{env.Table: "", env.Machine: planner.MachineAuto} {
 		if value := os.Getenv(name); value != "" && value != usual {
-			return kit.Usagef("--tune or %s: the job would not use what is learned, since %s says by what it decides; unset one", tuneVariable, name)
+			return kit.Usagef("--tune or %s: the job would not use what is learned, since %s says by what it decides; unset one", env.Tune, name)
 		}
 	}
 	if file, err = filepath.Abs(file); err != nil {
@@ -53,7 +51,7 @@ func learnFirst(c *cobra.Command, o launch.Options, text string) error {
 		return err
 	}
 	o.Program = []string{self, "tune", "--profile", file, "--method", "learn", "--budget", long.String(), "--resume"}
-	o.Export = append(o.Export[:len(o.Export):len(o.Export)], planner.ProfileVariable+"=", tuneVariable+"=")
+	o.Export = append(o.Export[:len(o.Export):len(o.Export)], env.Profile+"=", env.Tune+"=")
 	o.Min, o.Stdin, o.LogDir, o.Timeout = 0, "none", "", 0
 	status, err := launch.Run(c.Context(), o, nil, kit.Raw(c.ErrOrStderr()), c.ErrOrStderr())
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -20,7 +21,7 @@ func TestRunTune(t *testing.T) {
 	folder := t.TempDir()
 	calls := filepath.Join(folder, "calls.json")
 	for name, value := range map[string]string{
-		"TIERFLOW_TEST_COMMAND": "1", "XDG_CACHE_HOME": folder, planner.MachineVariable: planner.MachineAuto, planner.ProfileVariable: calls, tuneVariable: "1m",
+		"TIERFLOW_TEST_COMMAND": "1", "XDG_CACHE_HOME": folder, env.Machine: planner.MachineAuto, env.Profile: calls, env.Tune: "1m",
 	} {
 		t.Setenv(name, value)
 	}
@@ -58,16 +59,16 @@ func TestRunTune(t *testing.T) {
 // What can't be learned, or would not be used, is an error before a rank starts.
 func TestRunTuneErrors(t *testing.T) {
 	for _, test := range []struct{ name, value, want string }{
-		{tuneVariable, "soon", `"soon"; allowed are durations such as 30s`},
-		{tuneVariable, "-3s", `"-3s"; allowed are`},
-		{planner.ProfileVariable, "", "TIERFLOW_PROFILE=FILE names one"},
-		{planner.TableVariable, "t.json", "since TIERFLOW_TABLE says by what it decides"},
-		{planner.MachineVariable, planner.MachineOff, "since TIERFLOW_MACHINE says by what it decides"},
+		{env.Tune, "soon", `"soon"; allowed are durations such as 30s`},
+		{env.Tune, "-3s", `"-3s"; allowed are`},
+		{env.Profile, "", "TIERFLOW_PROFILE=FILE names one"},
+		{env.Table, "t.json", "since TIERFLOW_TABLE says by what it decides"},
+		{env.Machine, planner.MachineOff, "since TIERFLOW_MACHINE says by what it decides"},
 	} {
 		t.Run(test.name+test.value, func(t *testing.T) {
-			t.Setenv(tuneVariable, "1s")
-			t.Setenv(planner.ProfileVariable, "calls.json")
-			t.Setenv(planner.MachineVariable, "")
+			t.Setenv(env.Tune, "1s")
+			t.Setenv(env.Profile, "calls.json")
+			t.Setenv(env.Machine, "")
 			t.Setenv(test.name, test.value)
 			tierflow.Refuses(t, test.want, "run", "-n", "1", "--", "true")
 		})

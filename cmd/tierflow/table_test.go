@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // recordedTable has a plan for this case that the built-in rule would not choose.
@@ -32,9 +32,9 @@ func TestTable(t *testing.T) {
 			t.Errorf("%v --table: %q is not in %+v", args, test.with, s)
 		}
 		t.Run(test.command, func(t *testing.T) {
-			t.Setenv(planner.TableVariable, recordedTable)
+			t.Setenv(env.Table, recordedTable)
 			if s := tierflow.Run(t, args...); !strings.Contains(s.Out, test.with) {
-				t.Errorf("%v, %s=%s: %q is not in %+v", args, planner.TableVariable, recordedTable, test.with, s)
+				t.Errorf("%v, %s=%s: %q is not in %+v", args, env.Table, recordedTable, test.with, s)
 			}
 		})
 	}

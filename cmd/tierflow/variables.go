@@ -28,7 +28,7 @@ func describeVariables(environ []string) (all []envVariable) {
 	}
 	for _, v := range env.All() {
 		d := envVariable{v.Name, set[v.Name], v.Whose.String(), v.Option, v.What}
-		if d.Value != "" && v.Name == "TIERFLOW_SECRET" {
+		if d.Value != "" && v.Name == env.Secret {
 			d.Value = "(set)"
 		}
 		all = append(all, d)

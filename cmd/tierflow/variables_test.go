@@ -16,44 +16,62 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 var variableName = regexp.MustCompile(`^TIERFLOW_[A-Z][A-Z_]*$`)
 
-// The one list of variables has those that the tree names, the tests' apart.
+// Each variable stands in the one list, and is read or set by its name there; tests and programs may spell it out.
 func TestVariables(t *testing.T) {
-	inCode, inTests := map[string]bool{}, map[string]bool{}
+	listed, used, inTests := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	eachFile(t, ".go", func(name string, src []byte) {
 		f, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if f.Name.Name == "env" || f.Name.Name == "env_test" {
-			return // the list itself
+		isTest := strings.HasSuffix(name, "_test.go")
+		if f.Name.Name == "env" && isTest {
+			return // of unknown names
+		}
+		if f.Name.Name == "env" {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if v, ok := n.(*ast.ValueSpec); ok && len(v.Values) == 1 {
+					if text, is := variableText(v.Values[0]); is {
+						listed[v.Names[0].Name] = true
+						if _, known := env.WhoseIs(text); !known {
+							t.Errorf("%s has %s, and its table lacks it", name, text)
+						}
+					}
+				}
+				return true
+			})
+			return
 		}
 		ast.Inspect(f, func(n ast.Node) bool {
-			literal, ok := n.(*ast.BasicLit)
-			if !ok || literal.Kind != token.STRING {
-				return true
+			if s, ok := n.(*ast.SelectorExpr); ok && !isTest {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == "env" {
+					used[s.Sel.Name] = true
+				}
 			}
-			text, err := strconv.Unquote(literal.Value)
-			text = strings.TrimSuffix(text, "=")
-			if err != nil || !variableName.MatchString(text) {
-				return true
-			}
-			if strings.HasSuffix(name, "_test.go") {
-				inTests[text] = true
-			} else {
-				inCode[text] = true
+			if e, ok := n.(ast.Expr); ok {
+				switch text, is := variableText(e); {
+				case !is:
+				case isTest:
+					inTests[text] = true
+				case !strings.Contains(name, "testdata/"):
+					t.Errorf("%s spells out %s, which has a name in levels/join/env", name, text)
+				}
 			}
 			return true
 		})
 	})
-	if diff := cmp.Diff(env.Names(), sortedKeys(inCode)); diff != "" {
-		t.Errorf("variables, -levels/join/env +the tree:\n%s", diff)
+	if len(listed) != len(env.Names()) {
+		t.Errorf("%d names for %d variables", len(listed), len(env.Names()))
+	}
+	for _, name := range sortedKeys(listed) {
+		if !used[name] {
+			t.Errorf("nothing reads or sets env.%s", name)
+		}
 	}
 	for _, name := range sortedKeys(inTests) {
 		if !slices.Contains(strangers, name) && len(env.Unknown([]string{name})) > 0 {
@@ -65,6 +83,17 @@ func TestVariables(t *testing.T) {
 			t.Errorf("levels/join/env has %s, which no test reads", name)
 		}
 	}
+}
+
+// variableText returns the name of a variable that an expression spells out.
+func variableText(e ast.Expr) (text string, is bool) {
+	literal, ok := e.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(literal.Value)
+	text = strings.TrimSuffix(text, "=")
+	return text, err == nil && variableName.MatchString(text)
 }
 
 // strangers are names that tests and pages use because nobody knows them.
@@ -100,7 +129,7 @@ func TestVariablesAreWhose(t *testing.T) {
 				continue
 			}
 			rows++
-			for text, want := range map[string]env.Whose{"rank 0's": env.Root, "equal on all ranks": env.Same} {
+			for text, want := range map[string]env.Whose{"rank 0's": env.Rank0s, "equal on all ranks": env.Equal} {
 				if says := strings.Contains(m[2], text); says != (whose == want) {
 					t.Errorf("%s: %s %q: that it says %q is %v, and in levels/join/env %v", name, m[1], m[2], text, says, whose == want)
 				}

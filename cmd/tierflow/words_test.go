@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -74,7 +75,7 @@ func TestRunReplacesWords(t *testing.T) {
 	}
 	dir := t.TempDir()
 	program, rsh := buildProgram(t, dir, unaware), filepath.Join(dir, "rsh")
-	const remote = "#!/bin/sh\nshift\n" + planner.PlanVariable + "=$ON_HOST TIERFLOW_TEST_AGENT=1 exec sh -c \"$*\"\n"
+	const remote = "#!/bin/sh\nshift\n" + env.Plan + "=$ON_HOST TIERFLOW_TEST_AGENT=1 exec sh -c \"$*\"\n"
 	if err := os.WriteFile(rsh, []byte(remote), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -92,26 +93,26 @@ func TestRunReplacesWords(t *testing.T) {
 		{onHost: word, launcher: rsh, want: want},
 		{here: "bcast:ompi=66", launcher: rsh, want: `: TIERFLOW_PLAN: plan "bcast:ompi=66": bcast "66": unknown; ompi has 1 basic_linear`},
 	} {
-		t.Setenv(planner.PlanVariable, test.here)
+		t.Setenv(env.Plan, test.here)
 		t.Setenv("ON_HOST", test.onHost)
 		if test.here == "" {
-			os.Unsetenv(planner.PlanVariable)
+			os.Unsetenv(env.Plan)
 		}
 		words := []string{"--", program}
 		if test.export != "" {
-			words = append([]string{"-x", planner.PlanVariable + "=" + test.export}, words...)
+			words = append([]string{"-x", env.Plan + "=" + test.export}, words...)
 		}
 		if out := on(test.launcher, words...); !strings.Contains(out, test.want) {
 			t.Errorf("%+v: %s", test, out)
 		}
 	}
-	t.Setenv(planner.PlanVariable, "") // and the agent sees no words
-	out := on("local", "--", "env", planner.PlanVariable+"="+word, program)
+	t.Setenv(env.Plan, "") // and the agent sees no words
+	out := on("local", "--", "env", env.Plan+"="+word, program)
 	if !strings.Contains(out, `TIERFLOW_PLAN of rank 0: plan "`+word+`": ompi= and mpich= are words of other libraries; for them the program needs import _ "github.com`) {
 		t.Errorf("a program that nobody has replaced the words for: %s", out)
 	}
 	either := fmt.Sprintf("test $TIERFLOW_RANK = 0 && exec env TIERFLOW_TEST_PROGRAM=aware %s || exec %s", os.Args[0], program)
-	if out := on("local", "--", "env", planner.PlanVariable+"="+word, "sh", "-c", either); !strings.Contains(out, want) {
+	if out := on("local", "--", "env", env.Plan+"="+word, "sh", "-c", either); !strings.Contains(out, want) {
 		t.Errorf("rank 0 alone knows the words: %s", out)
 	}
 }

@@ -7,22 +7,23 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // Variables that FromEnv reads.
 const (
-	envRendezvous   = "TIERFLOW_RENDEZVOUS"
-	envRendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
-	envSecret       = "TIERFLOW_SECRET"
-	envNode         = "TIERFLOW_NODE"
-	envNUMA         = "TIERFLOW_NUMA"
-	envSite         = "TIERFLOW_SITE"
-	envInterfaces   = "TIERFLOW_INTERFACES"
-	envAdvertise    = "TIERFLOW_ADVERTISE"
-	envTimeout      = "TIERFLOW_JOIN_TIMEOUT"
-	envTLS          = "TIERFLOW_TLS"
+	envRendezvous   = env.Rendezvous
+	envRendezvousFD = env.RendezvousFD
+	envSecret       = env.Secret
+	envNode         = env.Node
+	envNUMA         = env.NUMA
+	envSite         = env.Site
+	envInterfaces   = env.Interfaces
+	envAdvertise    = env.Advertise
+	envTimeout      = env.JoinTimeout
+	envTLS          = env.TLS
 )
 
 // FromEnv reads the job's variables with getenv, usually [os.Getenv]: those of whoever
@@ -49,7 +50,7 @@ func FromEnv(getenv func(string) string) (Config, error) {
 		NUMA:       getenv(envNUMA),
 		Site:       getenv(envSite),
 		Interfaces: e.List(envInterfaces),
-		Ports:      getenv(ports.Variable),
+		Ports:      getenv(env.Ports),
 		Advertise:  e.Addresses(envAdvertise),
 		Rendezvous: e.List(envRendezvous),
 		Timeout:    e.timeout(),
@@ -150,7 +151,7 @@ func (e environment) checkRest(c *Config, advice string) {
 	_, err := parseFilters(c.Interfaces)
 	complain(envInterfaces, err)
 	_, err = ports.Parse(c.Ports)
-	complain(ports.Variable, err)
+	complain(env.Ports, err)
 	if len(c.Advertise) > maxAdvertised {
 		e.Add("%s has %d addresses; allowed are %d", envAdvertise, len(c.Advertise), maxAdvertised)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/internal/kit/payload"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -124,7 +124,7 @@ across.`,
 	b.AddDataFlags(c, "8,1KiB,64KiB,1MiB,4MiB", "sizes such as 4,64KiB or 4:4MiB:x4: "+kit.BytesText)
 	b.AddRootFlag(c)
 	b.AddCountsFlag(c)
-	c.Flags().StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured in turns (default $"+planner.PlanVariable+", else flat beside what is chosen)")
+	c.Flags().StringArrayVar(&b.given, "plan", nil, kit.PlanText+"; several are measured in turns (default $"+env.Plan+", else flat beside what is chosen)")
 	b.AddTableFlag(c)
 	c.Flags().IntVar(&b.Effort.samples, "iters", 0, "samples of each size and plan (default as many as fit into --time)")
 	c.Flags().DurationVar(&b.Effort.Time, "time", 500*time.Millisecond, "time for each size and plan")
@@ -234,9 +234,9 @@ func (b *Coll) readPlans() error {
 	switch {
 	case len(b.given) > 0:
 		b.plans = b.given
-	case os.Getenv(planner.PlanVariable) != "":
+	case os.Getenv(env.Plan) != "":
 		// As text: a communicator of a launched job doesn't ask the environment.
-		b.plans = []string{os.Getenv(planner.PlanVariable)}
+		b.plans = []string{os.Getenv(env.Plan)}
 	case b.Job.Topology().Nodes() == 1:
 		b.plans = []string{""} // flat differs from han between nodes only
 	default:

@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit/payload"
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -22,7 +23,7 @@ func (b *Coll) run(ctx context.Context, stdout, stderr io.Writer) error {
 	notes := notesOut(b.json, stdout, stderr)
 	fmt.Fprintf(notes, "# %v; %d CPUs\n", b.Job, runtime.NumCPU())
 	chooser := "the built-in rule"
-	if b.Table != "" || os.Getenv(planner.TableVariable) != "" {
+	if b.Table != "" || os.Getenv(env.Table) != "" {
 		chooser = "the decision table"
 	}
 	switch {

@@ -17,7 +17,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/join/launcher"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -76,7 +76,7 @@ func (b *benchRecover) read([]string) error {
 		return kit.Usagef("--kills %d: allowed are numbers from 1 on", b.kills)
 	case b.victim != "all" && !slices.Contains(victims, b.victim):
 		return kit.Usagef("--victim %s: allowed are root, leader, leaf and all", b.victim)
-	case os.Getenv(launcher.LobbyVariable) == "":
+	case os.Getenv(env.LobbyFD) == "":
 		return kit.Usagef("nobody takes the place of a killed rank: start it by tierflow run --max-restarts")
 	}
 	b.count = n / 8
@@ -272,7 +272,7 @@ func (b *benchRecover) doom(ctx context.Context, c *planner.Comm, victim, n int)
 
 // fill lets others in until all ranks are there again. All ranks call it, late ones too.
 func fill(ctx context.Context, c *planner.Comm, t *trial) (*planner.Comm, error) {
-	all, err := strconv.Atoi(os.Getenv("TIERFLOW_SIZE"))
+	all, err := strconv.Atoi(os.Getenv(env.Size))
 	if err != nil {
 		return c, err
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/payload"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -60,7 +61,7 @@ func firstElsewhere(t *levels.Topology) (int, error) {
 // offerWire listens, tells the other rank the addresses and a token, and accepts only a
 // connection with the token.
 func offerWire(ctx context.Context, c *planner.Comm, to int) (*wire, error) {
-	within, err := ports.Parse(os.Getenv(ports.Variable))
+	within, err := ports.Parse(os.Getenv(env.Ports))
 	if err != nil {
 		return nil, fmt.Errorf("wire: %w", err)
 	}

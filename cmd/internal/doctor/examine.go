@@ -13,7 +13,7 @@ import (
 	"github.com/tierflow/tierflow/executor/proc"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // examination is one rank's part, and on rank 0 the result.
@@ -71,7 +71,7 @@ func (e *examination) examine(ctx context.Context) error {
 func (e *examination) config() proc.Config {
 	return proc.Config{
 		Config:     executor.Config{StallAfter: -1, CloseTimeout: closeTime},
-		Congestion: os.Getenv(planner.CongestionVariable),
+		Congestion: os.Getenv(env.Congestion),
 		Spread:     true,
 	}
 }

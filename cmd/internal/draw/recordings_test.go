@@ -8,13 +8,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // TestRecorded: goroutine ranks record to files, and trace reads them.
 func TestRecorded(t *testing.T) {
 	dir := t.TempDir()
-	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "job.%r"))
+	t.Setenv(env.Recorder, filepath.Join(dir, "job.%r"))
 	tierflow.Succeeds(t, "trace", "allreduce", "--topo", "2x1", "--bytes", "4KiB", "--format", "text")
 	text := tierflow.Succeeds(t, "trace", "--last", "0", "--recorder", filepath.Join(dir, "job.1"), filepath.Join(dir, "job.0"))
 	for _, want := range []string{
@@ -50,7 +50,7 @@ func TestRecorded(t *testing.T) {
 	if s := tierflow.Run(t, "trace", "--recorder", filepath.Join(dir, "nosuch")); s.Status != 1 || !strings.Contains(s.Errors, "nosuch") {
 		t.Errorf("%+v", s)
 	}
-	t.Setenv(planner.RecorderVariable, filepath.Join(dir, "all"))
+	t.Setenv(env.Recorder, filepath.Join(dir, "all"))
 	if s := tierflow.Run(t, "trace", "allreduce", "--format", "text"); s.Status != 1 || !strings.Contains(s.Errors, "TIERFLOW_RECORDER: ") || !strings.Contains(s.Errors, "%r") {
 		t.Errorf("%+v", s)
 	}

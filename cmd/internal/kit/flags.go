@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -107,7 +107,7 @@ func (p *Problem) AddPlanFlag(c *cobra.Command, text string) {
 
 // AddTableFlag adds --table.
 func (p *Problem) AddTableFlag(c *cobra.Command) {
-	c.Flags().StringVar(&p.Table, "table", "", "file of a decision table (default $"+planner.TableVariable+")")
+	c.Flags().StringVar(&p.Table, "table", "", "file of a decision table (default $"+env.Table+")")
 }
 
 // withCounts lists the collectives with blocks of different lengths.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -31,7 +32,7 @@ func Version() string {
 
 // Congestion returns the TCP congestion control of connections between nodes.
 func Congestion() string {
-	return cmp.Or(os.Getenv(planner.CongestionVariable), KernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
+	return cmp.Or(os.Getenv(env.Congestion), KernelFile("/proc/sys/net/ipv4/tcp_congestion_control"))
 }
 
 // KernelFile returns the first line of a file such as /proc/version, or nothing if

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
 )
@@ -26,13 +27,13 @@ func IsLaunched() bool {
 
 // isManaged reports whether ranks in this process are managed, see planner's Options: as those of commands they are,
 // unless the environment says otherwise.
-func isManaged() bool { return os.Getenv(planner.ManagedVariable) != "0" }
+func isManaged() bool { return os.Getenv(env.Managed) != "0" }
 
 // ManagedEnviron is this process's environment for a launcher of ranks, which are managed unless it says otherwise.
 func ManagedEnviron() []string {
 	all := os.Environ()
-	if _, said := os.LookupEnv(planner.ManagedVariable); !said {
-		all = append(all, planner.ManagedVariable+"=1")
+	if _, said := os.LookupEnv(env.Managed); !said {
+		all = append(all, env.Managed+"=1")
 	}
 	return all
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -223,7 +224,7 @@ func (p *Problem) ReadPlanned(operand string, reg submodules.Registry) (r tasks.
 func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
 	text, origin := p.Plan, "--plan"
 	if text == "" {
-		text, origin = os.Getenv(planner.PlanVariable), planner.PlanVariable
+		text, origin = os.Getenv(env.Plan), env.Plan
 	}
 	f, err := planner.ParseForced(text, origin, reg)
 	return f, UsageError(err)

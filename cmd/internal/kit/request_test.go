@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -157,9 +157,9 @@ func TestReadForced(t *testing.T) {
 		{"w=3", "w=4", 3, ""},
 		{"w=3", "i=nosuch", 3, ""},
 		{"i=nosuch", "w=4", 0, "--plan: "},
-		{"", "i=nosuch", 0, planner.PlanVariable},
+		{"", "i=nosuch", 0, env.Plan},
 	} {
-		t.Setenv(planner.PlanVariable, test.variable)
+		t.Setenv(env.Plan, test.variable)
 		p := Problem{Plan: test.flag}
 		forced, err := p.ReadForced(all.Submodules())
 		if window := forced.For(tasks.Bcast).Window; window != test.window || (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

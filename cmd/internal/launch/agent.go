@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/levels/join/ports"
 	"github.com/tierflow/tierflow/planner/rules"
@@ -127,20 +128,20 @@ func (s *start) given() []string {
 // environ returns the variables of all ranks here. They are managed, unless somebody says otherwise. Forced plans by
 // the algorithms of other libraries become equal ones: programs need not know their words.
 func (s *start) environ() ([]string, error) {
-	env := append([]string{envManaged + "=1"}, s.given()...)
-	text := (&Options{Env: env}).getenv(envPlan)
+	vars := append([]string{env.Managed + "=1"}, s.given()...)
+	text := (&Options{Env: vars}).getenv(env.Plan)
 	plan, err := rules.ExpandWords(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", envPlan, err)
+		return nil, fmt.Errorf("%s: %w", env.Plan, err)
 	}
 	if plan != text {
-		env = append(slices.Clip(env), envPlan+"="+plan)
+		vars = append(slices.Clip(vars), env.Plan+"="+plan)
 	}
-	return env, nil
+	return vars, nil
 }
 
 // door is the ranks' setting for their doors.
-func (s *start) door() string { return (&Options{Env: s.given()}).getenv(envDoor) }
+func (s *start) door() string { return (&Options{Env: s.given()}).getenv(env.Door) }
 
 // handleEnd handles the end of stdin: the job is over, or the launcher is gone.
 func (a *agent) handleEnd(stderr io.Writer) error {
@@ -248,7 +249,7 @@ func (a *agent) equip(s *start) (rendezvous string, err error) {
 	if a.env, err = s.environ(); err != nil {
 		return "", err
 	}
-	if err = os.Setenv(envDoor, s.door()); err != nil { // for those who ask ranks here
+	if err = os.Setenv(env.Door, s.door()); err != nil { // for those who ask ranks here
 		return "", err
 	}
 	if a.traces, err = makeTraces(s.TraceEvery); err != nil {
@@ -262,7 +263,7 @@ func (a *agent) equip(s *start) (rendezvous string, err error) {
 		return "", err
 	}
 	given := launcher.NewVars((&Options{Env: s.given()}).getenv)
-	advertised := given.Addresses(envAdvertise)
+	advertised := given.Addresses(env.Advertise)
 	if err := given.Err(); err != nil {
 		return "", err
 	}
@@ -273,9 +274,9 @@ func (a *agent) equip(s *start) (rendezvous string, err error) {
 
 // ports returns the range of ports for the listeners here, if it has enough.
 func (s *start) ports() (ports.Range, error) {
-	r, err := ports.Parse((&Options{Env: s.given()}).getenv(ports.Variable))
+	r, err := ports.Parse((&Options{Env: s.given()}).getenv(env.Ports))
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", ports.Variable, err)
+		return r, fmt.Errorf("%s: %w", env.Ports, err)
 	}
 	ranks, root := len(s.Ranks), s.Listen
 	if !s.Inherit { // the launcher's machine plays all hosts
@@ -289,9 +290,9 @@ func (s *start) ports() (ports.Range, error) {
 
 // bindHere returns the processors of each rank of the agent; nil: none is bound.
 func bindHere(s *start) ([][]int, error) {
-	binding := cmp.Or(s.Bind, os.Getenv(envBind))
+	binding := cmp.Or(s.Bind, os.Getenv(env.Bind))
 	if err := checkBinding(binding); err != nil {
-		return nil, fmt.Errorf("%s: %w", envBind, err) // a launcher has checked its own
+		return nil, fmt.Errorf("%s: %w", env.Bind, err) // a launcher has checked its own
 	}
 	if binding == bindNone {
 		return nil, nil

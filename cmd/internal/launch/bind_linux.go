@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/tierflow/tierflow/levels/ranges"
 	"golang.org/x/sys/unix"
+
+	"github.com/tierflow/tierflow/levels/ranges"
 )
 
 // hostProcessors describes the processors that this process may run on.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/ranges"
 )
 
@@ -23,7 +24,7 @@ func TestRanksAreBound(t *testing.T) {
 	if len(host) < 2 {
 		t.Skipf("%d processors; binding two ranks apart takes two", len(host))
 	}
-	t.Setenv(envBind, "")
+	t.Setenv(env.Bind, "")
 	all := allowedOf(t, Options{Ranks: 1, Bind: bindNone})[0]
 	two, err := bind("", 2, host)
 	if err != nil {
@@ -42,7 +43,7 @@ func TestRanksAreBound(t *testing.T) {
 		{Options{Ranks: len(host) + 1, Oversubscribe: true}, "", slices.Repeat([]string{all}, len(host)+1)},
 		{Options{Hosts: "a:1,b:1", Launcher: launcherLocal}, "", []string{all, all}},
 	} {
-		t.Setenv(envBind, c.env)
+		t.Setenv(env.Bind, c.env)
 		if got := allowedOf(t, c.opts); !slices.Equal(got, c.want) {
 			t.Errorf("%d ranks on %q, bind %q, environment %q: %q, want %q", c.opts.Ranks, c.opts.Hosts, c.opts.Bind, c.env, got, c.want)
 		}
@@ -56,7 +57,7 @@ func TestTimersOfBoundRanks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(envBind, "")
+	t.Setenv(env.Bind, "")
 	before, err := os.ReadFile("/proc/thread-self/timerslack_ns")
 	if err != nil {
 		t.Skipf("no slack of timers here: %v", err)
@@ -112,7 +113,7 @@ func TestBindErrors(t *testing.T) {
 		{"", "socket", `bind "socket": allowed are share, core, numa or none`, statusOptions},
 		{bindShare, "", fmt.Sprintf("--bind share: %d ranks on %d processors", len(host)+1, len(host)), statusLauncher},
 	} {
-		t.Setenv(envBind, c.env)
+		t.Setenv(env.Bind, c.env)
 		r := run(t, Options{Ranks: len(host) + 1, Oversubscribe: true, Bind: c.flag, Program: allowedLine})
 		r.want(t, c.status)
 		if r.err == nil || !strings.Contains(r.err.Error(), c.want) || r.stdout.Len() > 0 {

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // The environment of TestChaos: how many cases to run, the seed of the first, and the phase in which a rank meets its fate.
@@ -208,7 +209,7 @@ func (o *outcome) launch(t *testing.T, mark, dir string) *exec.Cmd {
 	opts := o.c.opts
 	opts.Program = append(rankLine(t, "chaos", strconv.FormatUint(o.c.seed, 10)), mark)
 	cmd := launcherCommand(context.Background(), t, opts, o.out)
-	cmd.Env = append(cmd.Env, "TMPDIR="+dir, envDoor+"="+filepath.Join(dir, "doors"))
+	cmd.Env = append(cmd.Env, "TMPDIR="+dir, env.Door+"="+filepath.Join(dir, "doors"))
 	if tls := os.Getenv(tlsKey); tls != "" {
 		cmd.Env = append(cmd.Env, "TIERFLOW_TLS="+tls)
 	}
@@ -279,7 +280,7 @@ func (o *outcome) await(f *fate, mark string, ended <-chan struct{}) (pid int) {
 
 // processOf finds a rank of a job.
 func processOf(mark string, rank int) int {
-	want := []byte(fmt.Sprintf("\x00%s=%d\x00", envRank, rank))
+	want := []byte(fmt.Sprintf("\x00%s=%d\x00", env.Rank, rank))
 	for _, pid := range processes(mark) {
 		env, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 		if err == nil && bytes.Contains(append([]byte{0}, env...), want) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -28,10 +29,10 @@ func enters(args []string) {
 // A rank that can't enter its job ends it, and is the one that the launcher reports, with its reason. No other enters.
 func TestRankThatCannotEnter(t *testing.T) {
 	for _, test := range []struct{ rank, variable, value, why string }{
-		{"0", planner.ProfileVariable, "/dev", "TIERFLOW_PROFILE: /dev is a folder; allowed are names of files"},
-		{"2", planner.RecorderVariable, "/dev/null/%r", "TIERFLOW_RECORDER: recorder file"},
-		{"1", planner.TraceVariable, "/proc/x", "TIERFLOW_TRACE: mkdir /proc/x"},
-		{"3", planner.DumpDirVariable, "/dev/null/x", "TIERFLOW_DUMP_DIR: mkdir /dev/null"},
+		{"0", env.Profile, "/dev", "TIERFLOW_PROFILE: /dev is a folder; allowed are names of files"},
+		{"2", env.Recorder, "/dev/null/%r", "TIERFLOW_RECORDER: recorder file"},
+		{"1", env.Trace, "/proc/x", "TIERFLOW_TRACE: mkdir /proc/x"},
+		{"3", env.DumpDir, "/dev/null/x", "TIERFLOW_DUMP_DIR: mkdir /dev/null"},
 	} {
 		r := run(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "enters", test.rank, test.variable, test.value)})
 		r.want(t, 99, "rank "+test.rank+" on localhost: exit status 99", test.why)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -66,7 +67,7 @@ func TestOutcastsAreReplaced(t *testing.T) {
 			out := &buffer{}
 			j, _, err := prepare(Options{
 				Ranks: 3, Oversubscribe: true, MaxRestarts: 1, Min: 2, Program: rankLine(t, "hangs", test.how),
-				Env: append(os.Environ(), planner.CallTimeoutVariable+"=2s"),
+				Env: append(os.Environ(), env.CallTimeout+"=2s"),
 			}, nil, out, out)
 			if err != nil {
 				t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
@@ -25,7 +26,7 @@ func guest(args []string) {
 	}
 	if l.Enter() {
 		p, err := l.Await(context.Background())
-		fmt.Printf("restart %s: rank %d of %d by %q, %v\n", os.Getenv(launcher.RestartsVariable), p.Rank, p.Size, p.Text, err)
+		fmt.Printf("restart %s: rank %d of %d by %q, %v\n", os.Getenv(env.Restarts), p.Rank, p.Size, p.Text, err)
 		if err != nil {
 			os.Exit(7)
 		}

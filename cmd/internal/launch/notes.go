@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"sync"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
@@ -29,7 +30,7 @@ func (n *notes) add(rank int, cmd *exec.Cmd) (theirs *os.File, err error) {
 	if err != nil {
 		return nil, err
 	}
-	bequeath(cmd, launcher.LobbyVariable, theirs)
+	bequeath(cmd, env.LobbyFD, theirs)
 	n.set(rank, ours)
 	n.wg.Go(func() { n.read(rank, ours) })
 	return theirs, nil

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 )
 
@@ -106,7 +107,7 @@ type Options struct {
 	TraceDir   string
 
 	// DumpDir is a folder for what the launcher knows of a rank's death, beside the snapshots that
-	// ranks of package planner keep there, see planner.DumpDirVariable. It is made if need be. Default: none.
+	// ranks of package planner keep there, see env.DumpDir. It is made if need be. Default: none.
 	DumpDir string
 
 	// Stdin says which ranks read Run's stdin: "all", "none" or a rank's number; the others read
@@ -193,7 +194,7 @@ func (o Options) withDefaults() (Options, error) {
 		complain("standard input for ranks %s: it holds the hosts", o.Stdin)
 	}
 	if o.Bind == "" {
-		o.Bind = o.getenv(envBind)
+		o.Bind = o.getenv(env.Bind)
 	}
 	errs = append(errs, checkBinding(o.Bind))
 	if strings.TrimSpace(o.Launcher) == "" {

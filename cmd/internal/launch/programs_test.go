@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // forever is longer than any test waits, and an end for processes that a failing test leaves.
@@ -48,7 +50,7 @@ var rankPrograms = map[string]func(args []string){
 }
 
 func rank() int {
-	r, err := strconv.Atoi(os.Getenv(envRank))
+	r, err := strconv.Atoi(os.Getenv(env.Rank))
 	check(err)
 	return r
 }
@@ -64,9 +66,9 @@ func check(err error) {
 func printEnv([]string) {
 	var vars []string
 	for _, kv := range os.Environ() {
-		if key, value, _ := strings.Cut(kv, "="); key == envSecret {
+		if key, value, _ := strings.Cut(kv, "="); key == env.Secret {
 			vars = append(vars, fmt.Sprintf("%s:%d", key, len(value)))
-		} else if strings.HasPrefix(key, envPrefix) && key != envRendezvous && key != envState {
+		} else if strings.HasPrefix(key, env.Prefix) && key != env.Rendezvous && key != env.StateFD {
 			vars = append(vars, kv)
 		}
 	}
@@ -75,7 +77,7 @@ func printEnv([]string) {
 	check(err)
 	dir, err := os.Getwd()
 	check(err)
-	fmt.Printf("%s stdin=%d dir=%s\n", strings.ReplaceAll(strings.Join(vars, " "), envPrefix, ""), len(in), dir)
+	fmt.Printf("%s stdin=%d dir=%s\n", strings.ReplaceAll(strings.Join(vars, " "), env.Prefix, ""), len(in), dir)
 }
 
 // fail exits as rank args[0] with status args[1] after 12 lines, once other ranks ignore SIGTERM: each has made a file in the
@@ -86,7 +88,7 @@ func fail(args []string) {
 		check(os.WriteFile(filepath.Join(args[2], strconv.Itoa(rank())), nil, 0o600))
 		stubborn(nil)
 	}
-	size, err := strconv.Atoi(os.Getenv(envSize))
+	size, err := strconv.Atoi(os.Getenv(env.Size))
 	check(err)
 	poll(context.Background(), func() bool {
 		files, err := os.ReadDir(args[2])
@@ -196,7 +198,7 @@ func signals([]string) {
 
 // rendezvous lets every rank greet rank 0 over the addresses and the descriptor it was given.
 func rendezvous([]string) {
-	addrs := os.Getenv(envRendezvous)
+	addrs := os.Getenv(env.Rendezvous)
 	if rank() != 0 {
 		c, err := net.DialTimeout("tcp", strings.Split(addrs, ",")[0], 5*time.Second)
 		check(err)
@@ -205,11 +207,11 @@ func rendezvous([]string) {
 		check(c.Close())
 		return
 	}
-	fd, err := strconv.Atoi(os.Getenv(envRendezvousFD))
+	fd, err := strconv.Atoi(os.Getenv(env.RendezvousFD))
 	check(err)
 	l, err := net.FileListener(os.NewFile(uintptr(fd), "rendezvous"))
 	check(err)
-	size, err := strconv.Atoi(os.Getenv(envSize))
+	size, err := strconv.Atoi(os.Getenv(env.Size))
 	check(err)
 	var ranks []int
 	for range size - 1 {
@@ -229,7 +231,7 @@ func late([]string) {
 		return
 	}
 	if !poll(context.Background(), func() bool {
-		c, err := net.Dial("tcp", os.Getenv(envRendezvous))
+		c, err := net.Dial("tcp", os.Getenv(env.Rendezvous))
 		if err == nil {
 			_ = c.Close()
 		}
@@ -243,7 +245,7 @@ func late([]string) {
 func secret([]string) {
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	check(err)
-	key := []byte(os.Getenv(envSecret))
+	key := []byte(os.Getenv(env.Secret))
 	for _, file := range files {
 		if line, err := os.ReadFile(file); err == nil && bytes.Contains(line, key) {
 			check(fmt.Errorf("the secret is in %s", file))

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"time"
+
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // stateSignal is sent as a signal's name to ask ranks about their calls. It is none: an agent
@@ -29,7 +31,7 @@ func (q *questions) add(rank int, cmd *exec.Cmd) (theirs *os.File) {
 	if err != nil {
 		return nil
 	}
-	bequeath(cmd, envState, theirs)
+	bequeath(cmd, env.StateFD, theirs)
 	q.set(rank, ours)
 	return theirs
 }

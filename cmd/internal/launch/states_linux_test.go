@@ -16,6 +16,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -167,7 +168,7 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 // nobody can be asked from outside.
 func TestVerdictPassesTheStopped(t *testing.T) {
 	needsProcesses(t)
-	_, out := startLauncher(t, Options{Hosts: "a:2,b:2", Launcher: "local", Export: []string{envManaged + "=0"}, Program: rankLine(t, "halt")})
+	_, out := startLauncher(t, Options{Hosts: "a:2,b:2", Launcher: "local", Export: []string{env.Managed + "=0"}, Program: rankLine(t, "halt")})
 	out.awaitLong(t, 1, `verdict="stopped: `)
 	says(t, out.String(), `^\[0\] .*verdict="stopped: .*rank 2`)
 }
@@ -185,7 +186,7 @@ func TestQuitIsLeftToTheProgram(t *testing.T) {
 // Of processes with a limit for calls all hear which rank is late, and of no other one.
 func TestProcessesNameTheLate(t *testing.T) {
 	needsProcesses(t)
-	t.Setenv(planner.CallTimeoutVariable, "700ms")
+	t.Setenv(env.CallTimeout, "700ms")
 	launches := 1
 	if os.Getenv("TIERFLOW_TEST_LONG") != "" {
 		launches = 20
@@ -210,7 +211,7 @@ func TestProcessesNameTheLate(t *testing.T) {
 func TestProcessesReportDeadlock(t *testing.T) {
 	needsProcesses(t)
 	dir := t.TempDir()
-	t.Setenv(planner.RecorderVariable, dir+"/job.%r")
+	t.Setenv(env.Recorder, dir+"/job.%r")
 	cmd, out := startLauncher(t, Options{Ranks: 4, Oversubscribe: true, Program: rankLine(t, "circle")})
 	out.awaitLong(t, 1, `WARN stalled verdict=`)
 	out.awaitLong(t, 4, `WARN stalled rank=`)
@@ -244,7 +245,7 @@ func makeDoors(t *testing.T) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	t.Setenv(planner.DoorVariable, dir)
+	t.Setenv(env.Door, dir)
 	return dir
 }
 

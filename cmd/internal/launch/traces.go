@@ -8,10 +8,8 @@ import (
 
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
-
-// envTrace is the folder for ranks to keep the steps of their calls in.
-const envTrace = "TIERFLOW_TRACE"
 
 // keptBytes is how much of a file goes into a frame.
 const keptBytes = 1 << 20
@@ -38,7 +36,7 @@ func (t *traces) env() []string {
 	if t.dir == "" {
 		return nil
 	}
-	return []string{envTrace + "=" + t.dir + ":every=" + strconv.Itoa(t.every)}
+	return []string{env.Trace + "=" + t.dir + ":every=" + strconv.Itoa(t.every)}
 }
 
 // sendAll sends the files of ended ranks. A killed rank has none.

@@ -21,7 +21,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // playing is a case while it runs.
@@ -94,7 +94,7 @@ func (p *playing) command(ctx context.Context, t *testing.T) *exec.Cmd {
 		before = []string{clusterScript(t), "exec", "--name", p.nodes, "0"}
 	}
 	cmd := launcherCommand(ctx, t, opts, &p.out, before...)
-	cmd.Env = append(cmd.Env, planner.DumpDirVariable+"="+p.dumps(), planner.DoorVariable+"="+p.doors(), graceKey+"=1s")
+	cmd.Env = append(cmd.Env, env.DumpDir+"="+p.dumps(), env.Door+"="+p.doors(), graceKey+"=1s")
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 20 * time.Second
 	return cmd
@@ -176,7 +176,7 @@ func (p *playing) ask(ctx context.Context, t *testing.T) (o told) {
 			continue
 		}
 		cmd := exec.CommandContext(ctx, self(t), "diagnose", "diagnose", "--json", "--least", stallAfter.String())
-		cmd.Env = append(os.Environ(), planner.DoorVariable+"="+p.doors())
+		cmd.Env = append(os.Environ(), env.Door+"="+p.doors())
 		text, _ := cmd.Output() // a finding is an error
 		said := struct{ Findings []verdict.Finding }{}
 		if ctx.Err() == nil && json.Unmarshal(text, &said) == nil && len(said.Findings) > 0 { // else the job is being ended

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/libtierflow/abi"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // shimName is the file written by build and loaded by run.
@@ -45,7 +46,7 @@ one line says so and MPI does everything itself. All ranks must have the shim, o
 the bytes of a buffer or of a rank's block in it. A request's first call on a communicator
 is MPI's and the second is compiled; %s=1 compiles the first as well. With
 %s=1 rank 0 says at the end how many calls were whose; with
-"explain" it also says, of each request, the plan, who chose it and why.`, libVariable, limitsVariable, afterVariable, verboseVariable)
+"explain" it also says, of each request, the plan, who chose it and why.`, env.Lib, env.MPI, env.MPIAfter, env.MPIVerbose)
 	return c
 }
 

@@ -8,14 +8,6 @@ import (
 	"github.com/tierflow/tierflow/levels/join/env"
 )
 
-// The variables read by the shim alone.
-const (
-	libVariable     = "TIERFLOW_LIB"
-	limitsVariable  = "TIERFLOW_MPI"
-	afterVariable   = "TIERFLOW_MPI_AFTER"
-	verboseVariable = "TIERFLOW_MPI_VERBOSE"
-)
-
 // withShim returns a launcher's command line for ranks to load the shim, and additions to its
 // environment. version is the launcher's answer to --version. Tools that are preloaded already, by the environment or by
 // arguments of the launcher, stay in front: they see the program's calls first.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 func TestWithShim(t *testing.T) {
@@ -59,10 +59,10 @@ func TestComplaints(t *testing.T) {
 	}
 	for _, said := range []string{"", "0"} { // by the environment
 		if said != "" {
-			t.Setenv(planner.ManagedVariable, said)
+			t.Setenv(env.Managed, said)
 		}
 		var out strings.Builder
-		err := launch(t.Context(), shim, []string{"/bin/sh", "-c", "echo $" + planner.ManagedVariable}, nil, &out, io.Discard)
+		err := launch(t.Context(), shim, []string{"/bin/sh", "-c", "echo $" + env.Managed}, nil, &out, io.Discard)
 		if want := cmp.Or(said, "1") + "\n"; err != nil || out.String() != want {
 			t.Errorf("managed is %q, want %q: %v", out.String(), want, err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/levels/files"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/choose"
@@ -27,7 +28,7 @@ func Command(reg submodules.Registry) *cobra.Command {
 
   bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial else default
 
-` + planner.RulesVariable + ` or Options.Rules names it. Rules decide what is not forced, before a decision
+` + env.Rules + ` or Options.Rules names it. Rules decide what is not forced, before a decision
 table does. go doc ./planner/rules has the language. Conditions ask about
 
 ` + parameters()

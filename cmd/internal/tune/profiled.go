@@ -10,7 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
@@ -25,8 +25,8 @@ func (u *Tuning) readProfile() error {
 			return err
 		}
 	}
-	if os.Getenv(planner.ProfileVariable) != "" {
-		return kit.Usagef("--profile: unset %s, by which this job would write one", planner.ProfileVariable)
+	if os.Getenv(env.Profile) != "" {
+		return kit.Usagef("--profile: unset %s, by which this job would write one", env.Profile)
 	}
 	p, err := profile.Read(u.profile)
 	if err != nil {

@@ -14,11 +14,8 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
-
-// doorVariable names the ranks' folder of doors.
-const doorVariable = "TIERFLOW_DOOR"
 
 // answerTime bounds the wait for a rank here, short of a processor maybe; farTime bounds it for a
 // rank asking others elsewhere.
@@ -29,14 +26,14 @@ const (
 
 // findJobs returns the jobs on this machine; with names only those beginning with one of them.
 func findJobs(names []string) ([]door.Job, error) {
-	setting := os.Getenv(doorVariable)
+	setting := os.Getenv(env.Door)
 	if setting == "off" {
-		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", doorVariable)
+		return nil, kit.Usagef("%s=off: no rank can be asked; unset it here, and where the job is started", env.Door)
 	}
 	root := door.Folder(setting)
 	if setting == "" { // of a folder that the user names the user knows whose it is
 		if err := door.CheckFolder(root); err != nil {
-			return nil, fmt.Errorf("%w, so ranks of this user can't be asked; remove it, or set %s to another folder, here and for jobs", err, doorVariable)
+			return nil, fmt.Errorf("%w, so ranks of this user can't be asked; remove it, or set %s to another folder, here and for jobs", err, env.Door)
 		}
 	}
 	all, err := door.Jobs(root)
@@ -56,7 +53,7 @@ func findJobs(names []string) ([]door.Job, error) {
 
 // noJob is said where there is none.
 const noJob = "no job of this user has ranks on this machine that can be asked; those of other launchers than tierflow run need " +
-	planner.ManagedVariable + "=1"
+	env.Managed + "=1"
 
 func knownJobs(all []door.Job, root string) string {
 	if len(all) == 0 {
@@ -79,7 +76,7 @@ func oneJob(names []string) (door.Job, error) {
 		}
 	}
 	if len(jobs) != 1 {
-		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(doorVariable))))
+		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(env.Door))))
 	}
 	return jobs[0], nil
 }

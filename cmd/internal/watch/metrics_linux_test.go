@@ -17,6 +17,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -31,7 +32,7 @@ func TestMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := door.Open(os.Getenv(doorVariable), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 2, Nodes: []string{"a", "a"}}, func(door.Question) door.Answer {
+		d, err := door.Open(os.Getenv(env.Door), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 2, Nodes: []string{"a", "a"}}, func(door.Question) door.Answer {
 			return door.Answer{Usage: text}
 		})
 		if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 )
 
@@ -31,7 +32,7 @@ var tierflow kittest.Runner = func() *cobra.Command {
 // play opens the doors of a job of four ranks, the last on another machine: rank 0 asks it.
 func play(t *testing.T, name string, states []flight.State) {
 	t.Helper()
-	root := os.Getenv(doorVariable)
+	root := os.Getenv(env.Door)
 	for rank := range 3 {
 		d, err := door.Open(root, door.Info{Job: name, Rank: rank, Ranks: 4, Nodes: []string{"a", "a", "a", "b"}}, func(q door.Question) door.Answer {
 			if len(q.Ranks) > 0 {
@@ -54,7 +55,7 @@ func doors(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	t.Setenv(doorVariable, filepath.Join(dir, "doors"))
+	t.Setenv(env.Door, filepath.Join(dir, "doors"))
 }
 
 // stuck is a job whose rank 3 is late; of a healthy one it has only just been left.
@@ -70,7 +71,7 @@ func stuck(long time.Duration) (all []flight.State) {
 
 func TestPs(t *testing.T) {
 	doors(t)
-	if out := tierflow.Succeeds(t, "ps"); !strings.HasPrefix(out, "no job") || !strings.Contains(out, planner.ManagedVariable) {
+	if out := tierflow.Succeeds(t, "ps"); !strings.HasPrefix(out, "no job") || !strings.Contains(out, env.Managed) {
 		t.Errorf("%q", out)
 	}
 	play(t, "4f2c91aa", stuck(12*time.Second))
@@ -90,7 +91,7 @@ func TestPs(t *testing.T) {
 		t.Errorf("%+v", views)
 	}
 	tierflow.Refuses(t, "00c0ffee", "ps", "77")
-	t.Setenv(doorVariable, "off")
+	t.Setenv(env.Door, "off")
 	if s := tierflow.Run(t, "ps"); s.Status != 2 {
 		t.Errorf("%+v", s)
 	}
@@ -173,7 +174,7 @@ func TestTop(t *testing.T) {
 	var mu sync.Mutex
 	begin := time.Now()
 	for rank := range 3 {
-		d, err := door.Open(os.Getenv(doorVariable), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 3, Nodes: []string{"a", "a", "b"}}, func(q door.Question) door.Answer {
+		d, err := door.Open(os.Getenv(env.Door), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 3, Nodes: []string{"a", "a", "b"}}, func(q door.Question) door.Answer {
 			mu.Lock()
 			defer mu.Unlock()
 			u := planner.Usage{Rank: rank, Levels: []string{"node", "network"}}
@@ -215,7 +216,7 @@ func TestDeadJobs(t *testing.T) {
 	if err := ended.Run(); err != nil {
 		t.Fatal(err)
 	}
-	dir := filepath.Join(os.Getenv(doorVariable), "4f2c91aa")
+	dir := filepath.Join(os.Getenv(env.Door), "4f2c91aa")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -252,7 +253,7 @@ func TestEscapesAreReplaced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := door.Open(os.Getenv(doorVariable), door.Info{Job: "4f2c91aa", Ranks: 4, Nodes: []string{evil, "b", "c", "d"}}, func(q door.Question) door.Answer {
+	d, err := door.Open(os.Getenv(env.Door), door.Info{Job: "4f2c91aa", Ranks: 4, Nodes: []string{evil, "b", "c", "d"}}, func(q door.Question) door.Answer {
 		if q.Usage {
 			return door.Answer{Usage: usage}
 		}

@@ -20,15 +20,15 @@ type Whose uint8
 
 // The answers.
 const (
-	Own      Whose = iota // each rank's own
-	Root                  // rank 0's, for all ranks
-	Same                  // all ranks have the same: joining fails otherwise, or the job's files don't fit together
-	Launcher              // tierflow run reads it, or sets it for its ranks
+	EachRanks    Whose = iota // each rank's own
+	Rank0s                    // rank 0's, for all ranks
+	Equal                     // all ranks have the same: joining fails otherwise, or the job's files don't fit together
+	TheLaunchers              // tierflow run reads it, or sets it for its ranks
 )
 
 // String names whose value counts.
 func (w Whose) String() string {
-	return [...]string{Own: "each rank's", Root: "rank 0's", Same: "equal", Launcher: "the launcher's"}[w]
+	return [...]string{EachRanks: "each rank's", Rank0s: "rank 0's", Equal: "equal", TheLaunchers: "the launcher's"}[w]
 }
 
 // Variable is one of the variables.
@@ -39,52 +39,100 @@ type Variable struct {
 	What   string // what it is for, and what holds without it
 }
 
+// The names of the variables. What each is for is in [All].
+const (
+	Advertise    = "TIERFLOW_ADVERTISE"
+	Bind         = "TIERFLOW_BIND"
+	BlameFD      = "TIERFLOW_BLAME_FD"
+	CallTimeout  = "TIERFLOW_CALL_TIMEOUT"
+	CheckNaN     = "TIERFLOW_CHECK_NAN"
+	Congestion   = "TIERFLOW_CONGESTION"
+	Door         = "TIERFLOW_DOOR"
+	Dump         = "TIERFLOW_DUMP"
+	DumpDir      = "TIERFLOW_DUMP_DIR"
+	Effort       = "TIERFLOW_EFFORT"
+	Interfaces   = "TIERFLOW_INTERFACES"
+	JoinTimeout  = "TIERFLOW_JOIN_TIMEOUT"
+	Launcher     = "TIERFLOW_LAUNCHER"
+	Lib          = "TIERFLOW_LIB"
+	Links        = "TIERFLOW_LINKS"
+	LobbyFD      = "TIERFLOW_LOBBY_FD"
+	LocalRank    = "TIERFLOW_LOCAL_RANK"
+	LocalSize    = "TIERFLOW_LOCAL_SIZE"
+	Machine      = "TIERFLOW_MACHINE"
+	Managed      = "TIERFLOW_MANAGED"
+	Metrics      = "TIERFLOW_METRICS"
+	MPI          = "TIERFLOW_MPI"
+	MPIAfter     = "TIERFLOW_MPI_AFTER"
+	MPIVerbose   = "TIERFLOW_MPI_VERBOSE"
+	Node         = "TIERFLOW_NODE"
+	NUMA         = "TIERFLOW_NUMA"
+	Plan         = "TIERFLOW_PLAN"
+	Port         = "TIERFLOW_PORT"
+	Ports        = "TIERFLOW_PORTS"
+	Profile      = "TIERFLOW_PROFILE"
+	Rank         = "TIERFLOW_RANK"
+	Recorder     = "TIERFLOW_RECORDER"
+	Rendezvous   = "TIERFLOW_RENDEZVOUS"
+	RendezvousFD = "TIERFLOW_RENDEZVOUS_FD"
+	Restarts     = "TIERFLOW_RESTARTS"
+	Rules        = "TIERFLOW_RULES"
+	Secret       = "TIERFLOW_SECRET"
+	Site         = "TIERFLOW_SITE"
+	Size         = "TIERFLOW_SIZE"
+	StateFD      = "TIERFLOW_STATE_FD"
+	Table        = "TIERFLOW_TABLE"
+	TLS          = "TIERFLOW_TLS"
+	Trace        = "TIERFLOW_TRACE"
+	Tune         = "TIERFLOW_TUNE"
+)
+
 // variables are those of programs and commands, from users or from tierflow run.
 var variables = []Variable{
-	{"TIERFLOW_ADVERTISE", Own, "", "IP addresses at which ranks on other hosts dial this rank"},
-	{"TIERFLOW_BIND", Launcher, "", "processors of a rank, as --bind"},
-	{"TIERFLOW_BLAME_FD", Launcher, "", "descriptor at which a rank says whose failure it has met"},
-	{"TIERFLOW_CALL_TIMEOUT", Own, "CallTimeout", "how long a call may wait, such as 30s; without it as long as its context"},
-	{"TIERFLOW_CHECK_NAN", Own, "CheckNaN", "1: a NaN in a reduction is an error that names rank and element"},
-	{"TIERFLOW_CONGESTION", Own, "Congestion", "TCP congestion control between nodes, such as reno; without it the system's"},
-	{"TIERFLOW_DOOR", Own, "", "folder of the socket at which ps, top and diagnose ask a rank; off: none"},
-	{"TIERFLOW_DUMP", Own, "DumpOnQuit", "1: SIGQUIT prints what ranks are in, and the job goes on; 0: SIGQUIT is the program's"},
-	{"TIERFLOW_DUMP_DIR", Own, "DumpDir", "folder for what ranks are in when the job stands still or fails"},
-	{"TIERFLOW_EFFORT", Root, "Effort", "measure: collectives try the best plans when they are made; without it estimate"},
-	{"TIERFLOW_INTERFACES", Own, "", "network interfaces to use, in the order to try them; without it all"},
-	{"TIERFLOW_JOIN_TIMEOUT", Own, "", "how long ranks may take to come; without it 30s"},
-	{"TIERFLOW_LAUNCHER", Own, "", "which launcher is asked; without it the one that the variables speak of"},
-	{"TIERFLOW_LIB", Own, "", "where libtierflow.so is; without it beside the MPI shim"},
-	{"TIERFLOW_LINKS", Root, "Links", "name of the links between nodes, such as 10gbit"},
-	{"TIERFLOW_LOBBY_FD", Launcher, "", "descriptor for processes that wait to join a running job"},
-	{"TIERFLOW_LOCAL_RANK", Launcher, "", "the rank among those of its node"},
-	{"TIERFLOW_LOCAL_SIZE", Launcher, "", "how many ranks its node has"},
-	{"TIERFLOW_MACHINE", Root, "Machine", "what the machine is like: auto, off, measure, measure:FILE or a file; without it auto"},
-	{"TIERFLOW_MANAGED", Root, "Managed", "1: ranks may act outside of the job: ps, dumps, processors, kept files"},
-	{"TIERFLOW_METRICS", Launcher, "", "address at which each host serves its ranks to Prometheus, such as :9100"},
-	{"TIERFLOW_MPI", Root, "", "which calls of an MPI program are tierflow's: on, off, or such as allreduce:4KiB"},
-	{"TIERFLOW_MPI_AFTER", Root, "", "which use of a request is tierflow's first; without it 2"},
-	{"TIERFLOW_MPI_VERBOSE", Root, "", "1: at the end rank 0 counts whose the calls were; explain: how each is done"},
-	{"TIERFLOW_NODE", Own, "", "name of the rank's node; without it the host"},
-	{"TIERFLOW_NUMA", Own, "", "name of the rank's NUMA domain"},
-	{"TIERFLOW_PLAN", Root, "Plan", "forced plans, such as bcast:shape=flat"},
-	{"TIERFLOW_PORT", Own, "", "port at which rank 0 listens under srun and torchrun"},
-	{"TIERFLOW_PORTS", Own, "", "range of ports of all listeners, such as 40000-40099"},
-	{"TIERFLOW_PROFILE", Root, "Profile", "file for what the job calls"},
-	{"TIERFLOW_RANK", Own, "", "the rank"},
-	{"TIERFLOW_RECORDER", Own, "Recorder", "file for a rank's last events; %r is the rank"},
-	{"TIERFLOW_RENDEZVOUS", Same, "", "host:port of rank 0"},
-	{"TIERFLOW_RENDEZVOUS_FD", Launcher, "", "descriptor at which rank 0 listens"},
-	{"TIERFLOW_RESTARTS", Launcher, "", "how many processes were started before in the place of this one"},
-	{"TIERFLOW_RULES", Root, "Rules", "file of rules that decide plans"},
-	{"TIERFLOW_SECRET", Same, "", "the job's secret"},
-	{"TIERFLOW_SITE", Own, "", "name of the site of the rank's node"},
-	{"TIERFLOW_SIZE", Same, "", "how many ranks there are"},
-	{"TIERFLOW_STATE_FD", Launcher, "", "descriptor at which the launcher asks what a rank is in"},
-	{"TIERFLOW_TABLE", Root, "Table", "file of a decision table, or off; without it the one that tune has kept"},
-	{"TIERFLOW_TLS", Same, "TLS", "sealing between nodes: job, cert=F,key=F,ca=F or off; without it off"},
-	{"TIERFLOW_TRACE", Same, "Trace", "folder for the steps of a sample of calls, such as DIR:every=16"},
-	{"TIERFLOW_TUNE", Launcher, "", "how long tierflow run tunes before the job, such as 30s"},
+	{Advertise, EachRanks, "", "IP addresses at which ranks on other hosts dial this rank"},
+	{Bind, TheLaunchers, "", "processors of a rank, as --bind"},
+	{BlameFD, TheLaunchers, "", "descriptor at which a rank says whose failure it has met"},
+	{CallTimeout, EachRanks, "CallTimeout", "how long a call may wait, such as 30s; without it as long as its context"},
+	{CheckNaN, EachRanks, "CheckNaN", "1: a NaN in a reduction is an error that names rank and element"},
+	{Congestion, EachRanks, "Congestion", "TCP congestion control between nodes, such as reno; without it the system's"},
+	{Door, EachRanks, "", "folder of the socket at which ps, top and diagnose ask a rank; off: none"},
+	{Dump, EachRanks, "DumpOnQuit", "1: SIGQUIT prints what ranks are in, and the job goes on; 0: SIGQUIT is the program's"},
+	{DumpDir, EachRanks, "DumpDir", "folder for what ranks are in when the job stands still or fails"},
+	{Effort, Rank0s, "Effort", "measure: collectives try the best plans when they are made; without it estimate"},
+	{Interfaces, EachRanks, "", "network interfaces to use, in the order to try them; without it all"},
+	{JoinTimeout, EachRanks, "", "how long ranks may take to come; without it 30s"},
+	{Launcher, EachRanks, "", "which launcher is asked; without it the one that the variables speak of"},
+	{Lib, EachRanks, "", "where libtierflow.so is; without it beside the MPI shim"},
+	{Links, Rank0s, "Links", "name of the links between nodes, such as 10gbit"},
+	{LobbyFD, TheLaunchers, "", "descriptor for processes that wait to join a running job"},
+	{LocalRank, TheLaunchers, "", "the rank among those of its node"},
+	{LocalSize, TheLaunchers, "", "how many ranks its node has"},
+	{Machine, Rank0s, "Machine", "what the machine is like: auto, off, measure, measure:FILE or a file; without it auto"},
+	{Managed, Rank0s, "Managed", "1: ranks may act outside of the job: ps, dumps, processors, kept files"},
+	{Metrics, TheLaunchers, "", "address at which each host serves its ranks to Prometheus, such as :9100"},
+	{MPI, Rank0s, "", "which calls of an MPI program are tierflow's: on, off, or such as allreduce:4KiB"},
+	{MPIAfter, Rank0s, "", "which use of a request is tierflow's first; without it 2"},
+	{MPIVerbose, Rank0s, "", "1: at the end rank 0 counts whose the calls were; explain: how each is done"},
+	{Node, EachRanks, "", "name of the rank's node; without it the host"},
+	{NUMA, EachRanks, "", "name of the rank's NUMA domain"},
+	{Plan, Rank0s, "Plan", "forced plans, such as bcast:shape=flat"},
+	{Port, EachRanks, "", "port at which rank 0 listens under srun and torchrun"},
+	{Ports, EachRanks, "", "range of ports of all listeners, such as 40000-40099"},
+	{Profile, Rank0s, "Profile", "file for what the job calls"},
+	{Rank, EachRanks, "", "the rank"},
+	{Recorder, EachRanks, "Recorder", "file for a rank's last events; %r is the rank"},
+	{Rendezvous, Equal, "", "host:port of rank 0"},
+	{RendezvousFD, TheLaunchers, "", "descriptor at which rank 0 listens"},
+	{Restarts, TheLaunchers, "", "how many processes were started before in the place of this one"},
+	{Rules, Rank0s, "Rules", "file of rules that decide plans"},
+	{Secret, Equal, "", "the job's secret"},
+	{Site, EachRanks, "", "name of the site of the rank's node"},
+	{Size, Equal, "", "how many ranks there are"},
+	{StateFD, TheLaunchers, "", "descriptor at which the launcher asks what a rank is in"},
+	{Table, Rank0s, "Table", "file of a decision table, or off; without it the one that tune has kept"},
+	{TLS, Equal, "TLS", "sealing between nodes: job, cert=F,key=F,ca=F or off; without it off"},
+	{Trace, Equal, "Trace", "folder for the steps of a sample of calls, such as DIR:every=16"},
+	{Tune, TheLaunchers, "", "how long tierflow run tunes before the job, such as 30s"},
 }
 
 // WhoseIs says whose value of a known variable counts; known is false for any other name.

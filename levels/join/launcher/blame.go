@@ -6,11 +6,8 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
-
-// blameVariable names the descriptor of a pipe from a rank to its launcher. The first failure that the rank
-// has met goes there: a line of JSON, a [Blame].
-const blameVariable = "TIERFLOW_BLAME_FD"
 
 // Blame is the first failure that a rank has met.
 type Blame struct {
@@ -22,11 +19,11 @@ const maxWhy = 1 << 10
 
 // Blamer returns a function that tells the launcher, nil if the launcher doesn't ask.
 func Blamer(v *Vars) func(rank levels.Rank, why string) {
-	text := v.Get(blameVariable)
+	text := v.Get(env.BlameFD)
 	if text == "" {
 		return nil
 	}
-	fd, ok := v.Number(blameVariable, 3, 1<<20)
+	fd, ok := v.Number(env.BlameFD, 3, 1<<20)
 	if !ok {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // What a rank says of the first failure is what its launcher reads.
@@ -18,14 +20,14 @@ func TestBlame(t *testing.T) {
 	if got := ReadBlame(read); got != nil {
 		t.Errorf("before there is any: %+v", got)
 	}
-	env := map[string]string{blameVariable: strconv.Itoa(int(write.Fd()))}
-	getenv := func(key string) string { return env[key] }
+	vars := map[string]string{env.BlameFD: strconv.Itoa(int(write.Fd()))}
+	getenv := func(key string) string { return vars[key] }
 	Blamer(NewVars(getenv))(3, "panicked: \"boom\"\n"+strings.Repeat("\x01", 2*maxWhy))
 	got := ReadBlame(read)
 	if got == nil || got.Rank != 3 || !strings.HasPrefix(got.Why, "panicked: \"boom\"\n") || len(got.Why) != maxWhy {
 		t.Errorf("%+v", got)
 	}
-	env[blameVariable] = strconv.Itoa(int(read.Fd()))
+	vars[env.BlameFD] = strconv.Itoa(int(read.Fd()))
 	if Blamer(NewVars(getenv)) != nil {
 		t.Error("a descriptor that can't be written to is taken")
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // Names of launchers, as TIERFLOW_LAUNCHER gives them.
@@ -25,12 +26,12 @@ const (
 
 // Variables of several launchers.
 const (
-	envLauncher   = "TIERFLOW_LAUNCHER"
-	envRank       = "TIERFLOW_RANK"
-	envSize       = "TIERFLOW_SIZE"
-	envFD         = "TIERFLOW_RENDEZVOUS_FD"
-	envRendezvous = "TIERFLOW_RENDEZVOUS"
-	envSecret     = "TIERFLOW_SECRET"
+	envLauncher   = env.Launcher
+	envRank       = env.Rank
+	envSize       = env.Size
+	envFD         = env.RendezvousFD
+	envRendezvous = env.Rendezvous
+	envSecret     = env.Secret
 )
 
 // MaxText is the longest text of Share, in bytes.

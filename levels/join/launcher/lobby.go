@@ -12,14 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
-)
-
-// Variables of jobs with a launcher that replaces dead processes.
-const (
-	// LobbyVariable names the descriptor of a socket, see [Lobby].
-	LobbyVariable = "TIERFLOW_LOBBY_FD"
-	// RestartsVariable counts the restarts in the job so far, with the one of this process; unset or 0 in one of the first.
-	RestartsVariable = "TIERFLOW_RESTARTS"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // ErrOver: the job ends without the processes waiting to join it.
@@ -104,11 +97,11 @@ var (
 
 // OpenLobby returns the lobby of this process, nil if the launcher has given it none.
 func OpenLobby(v *Vars) *Lobby {
-	text := v.Get(LobbyVariable)
+	text := v.Get(env.LobbyFD)
 	if text == "" {
 		return nil
 	}
-	fd, ok := v.Number(LobbyVariable, 3, 1<<20)
+	fd, ok := v.Number(env.LobbyFD, 3, 1<<20)
 	slot, known := v.Number(envRank, 0, levels.MaxRanks-1)
 	if !ok || !known {
 		return nil
@@ -116,11 +109,11 @@ func OpenLobby(v *Vars) *Lobby {
 	opening.Lock()
 	defer opening.Unlock()
 	if handedOn == nil {
-		f, err := openSocket(fd, LobbyVariable)
+		f, err := openSocket(fd, env.LobbyFD)
 		if err != nil {
 			return nil // a program in between has closed it
 		}
-		restarts, _ := strconv.Atoi(v.Get(RestartsVariable)) // unset: 0
+		restarts, _ := strconv.Atoi(v.Get(env.Restarts)) // unset: 0
 		handedOn = NewLobby(f, slot, restarts > 0)
 		handedOn.restarts = restarts
 	}

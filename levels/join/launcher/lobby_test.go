@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // desk is the launcher's end of a lobby.
@@ -150,7 +151,7 @@ func TestLobbyOfMember(t *testing.T) {
 func TestOpenLobby(t *testing.T) {
 	for _, fd := range []string{"", "1", "999", "x"} {
 		v := NewVars(func(name string) string {
-			return map[string]string{LobbyVariable: fd, envRank: "0"}[name]
+			return map[string]string{env.LobbyFD: fd, envRank: "0"}[name]
 		})
 		if l := OpenLobby(v); l != nil {
 			t.Errorf("descriptor %q is a lobby", fd)

@@ -5,14 +5,13 @@ import (
 	"net"
 	"strconv"
 
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/ports"
 )
 
 // meetingPorts are for ranks of a Slurm step or of torchrun to meet, unless TIERFLOW_PORT or TIERFLOW_PORTS says
 // otherwise: below Linux's ports of outgoing connections.
 var meetingPorts = ports.Range{First: 15000, Last: 30999}
-
-const envPort = "TIERFLOW_PORT"
 
 // hasSlurm: a step of several tasks. One of a single task is a job of one rank, with
 // Slurm or without.
@@ -53,11 +52,11 @@ func readSlurm(v *Vars, l *Launcher) {
 // meetingPort returns the port at which the ranks of a job meet that its launcher names so. Jobs on one node at
 // the same time have different ones, most likely.
 func (v *Vars) meetingPort(job string) (int, bool) {
-	if v.Any(envPort) {
-		return v.Number(envPort, 1, 65535)
+	if v.Any(env.Port) {
+		return v.Number(env.Port, 1, 65535)
 	}
 	among := meetingPorts
-	if r, err := ports.Parse(v.Get(ports.Variable)); err == nil && r.Len() > 0 { // others complain
+	if r, err := ports.Parse(v.Get(env.Ports)); err == nil && r.Len() > 0 { // others complain
 		among = r
 	}
 	h := fnv.New32a()

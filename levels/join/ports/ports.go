@@ -11,10 +11,9 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-)
 
-// Variable holds the range for all listeners of a rank, and that of its rendezvous.
-const Variable = "TIERFLOW_PORTS"
+	"github.com/tierflow/tierflow/levels/join/env"
+)
 
 // Range is the ports First to Last. The zero value is any port: the system chooses.
 type Range struct{ First, Last uint16 }
@@ -85,7 +84,7 @@ func (r Range) Try(avoid []uint16, open func(port uint16) error) error {
 			}
 		}
 	}
-	return fmt.Errorf("%s=%s: no port is free of %d: on each host every rank needs one, and rank 0 another to be met at: %w", Variable, r, n, last)
+	return fmt.Errorf("%s=%s: no port is free of %d: on each host every rank needs one, and rank 0 another to be met at: %w", env.Ports, r, n, last)
 }
 
 // Listen opens a TCP listener at a port of the range. network and host are net.Listen's.
@@ -111,5 +110,5 @@ func (r Range) CheckRanks(ranks int, root, letsIn bool) error {
 	if r.Len() == 0 || r.Len() >= need {
 		return nil
 	}
-	return fmt.Errorf("%s=%s has fewer ports than the %d needed here: each of %d ranks needs one%s", Variable, r, need, ranks, more)
+	return fmt.Errorf("%s=%s has fewer ports than the %d needed here: each of %d ranks needs one%s", env.Ports, r, need, ranks, more)
 }

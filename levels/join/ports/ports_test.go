@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 func TestParse(t *testing.T) {
@@ -57,7 +59,7 @@ func TestTry(t *testing.T) {
 			}
 			seen[p], late = true, late || avoided
 		}
-		if len(free) > 0 != (err == nil) || err != nil && (len(tried) != r.Len() || !strings.Contains(err.Error(), Variable+"="+r.String()+": no port is free")) {
+		if len(free) > 0 != (err == nil) || err != nil && (len(tried) != r.Len() || !strings.Contains(err.Error(), env.Ports+"="+r.String()+": no port is free")) {
 			t.Fatalf("%v, free are %v: tried %v: %v", r, free, tried, err)
 		}
 	})

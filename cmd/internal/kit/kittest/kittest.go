@@ -14,7 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/dag/dagtest"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -48,7 +48,7 @@ func (r Runner) Run(t *testing.T, args ...string) Said {
 // RunIn runs the command until ctx ends.
 func (r Runner) RunIn(ctx context.Context, t *testing.T, args ...string) Said {
 	t.Helper()
-	t.Setenv(planner.PlanVariable, "")
+	t.Setenv(env.Plan, "")
 	var out, errors bytes.Buffer
 	status := kit.Execute(ctx, r(), args, strings.NewReader(""), &out, &errors)
 	return Said{status, out.String(), errors.String()}

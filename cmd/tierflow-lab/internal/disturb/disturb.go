@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/levels/join/env"
 )
 
 // disturbing is the command.
@@ -112,7 +113,7 @@ func (b *disturbing) read(words []string) error {
 }
 
 // rankVariables are those by which launchers tell a process its rank.
-var rankVariables = []string{"TIERFLOW_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}
+var rankVariables = []string{env.Rank, "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID", "RANK"}
 
 // launchedRank returns the rank of this process in its job.
 func launchedRank() (int, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/disturb"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -138,20 +139,20 @@ func (s site) jobCommand(of setting, c cells, each time.Duration, store string) 
 	case openMPI:
 		words := s.mpirun(of.mca)
 		if of.shimmed {
-			words = append(words, "-x", "LD_PRELOAD="+s.shim(openMPI), "-x", "TIERFLOW_LIB="+s.so, "-x", planner.ManagedVariable+"=1")
+			words = append(words, "-x", "LD_PRELOAD="+s.shim(openMPI), "-x", env.Lib+"="+s.so, "-x", env.Managed+"=1")
 		}
 		return append(words, driver...)
 	case mpich:
 		if of.shimmed {
-			of.genv = append(slices.Clone(of.genv), "LD_PRELOAD", s.shim(mpich), "TIERFLOW_LIB", s.so, planner.ManagedVariable, "1")
+			of.genv = append(slices.Clone(of.genv), "LD_PRELOAD", s.shim(mpich), env.Lib, s.so, env.Managed, "1")
 		}
 		return append(s.hydra(of.genv), driver...)
 	case gloo:
 		return append(s.tierflowRun(), driver...)
 	}
-	environ := []string{planner.MachineVariable + "=" + planner.MachineOff}
+	environ := []string{env.Machine + "=" + planner.MachineOff}
 	if of.measure {
-		environ = []string{planner.MachineVariable + "=" + planner.MachineAuto, "XDG_CACHE_HOME=" + s.folder}
+		environ = []string{env.Machine + "=" + planner.MachineAuto, "XDG_CACHE_HOME=" + s.folder}
 	}
 	before = slices.Concat([]string{"env"}, environ, before)
 	words := append(before, s.tierflow, "bench", "coll", ops, "--time", each.String(), "--plan=", "--json")

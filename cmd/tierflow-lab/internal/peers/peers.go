@@ -15,6 +15,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -152,7 +153,7 @@ func (b *benchPeers) addPeersFlags(c *cobra.Command) {
 	f.StringVar(&b.bind, "bind", bindNone, "what each rank is bound to, by all launchers alike: none, or core on one node")
 	kit.CompleteWords(c, "bind", bindNone, "core")
 	f.BoolVar(&b.spin, "spin", true, "measure Open MPI with waiting ranks that spin too, beside ranks that yield the processor")
-	f.BoolVar(&b.measured, "measured", false, "measure tierflow as it is by default too, on a machine that it measures and keeps ("+planner.MachineVariable+"="+planner.MachineAuto+")")
+	f.BoolVar(&b.measured, "measured", false, "measure tierflow as it is by default too, on a machine that it measures and keeps ("+env.Machine+"="+planner.MachineAuto+")")
 	f.StringVar(&b.keep, "record", "", "file to write with what the sweep of one library took, as a decision table for tierflow rules from-table")
 	f.BoolVar(&b.rules, "rules", false, "sweep for rules of Open MPI and MPICH alone: tierflow is not tuned, HAN not tried, and nothing forced is measured in rounds")
 	f.StringVar(&b.file, "from", "", "with --rules: make them of this decision table, which --record wrote, without a sweep")

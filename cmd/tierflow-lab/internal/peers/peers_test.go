@@ -16,7 +16,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit/kittest"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner/rules/foreign"
 )
 
@@ -461,8 +461,8 @@ func TestPeerInterrupted(t *testing.T) {
 
 // What the environment chooses for this user's jobs must not choose for those that are compared.
 func TestPeersChooseThemselves(t *testing.T) {
-	t.Setenv(planner.TableVariable, "table.json")
-	t.Setenv(planner.PlanVariable, "fs=1KiB")
+	t.Setenv(env.Table, "table.json")
+	t.Setenv(env.Plan, "fs=1KiB")
 	t.Setenv("TIERFLOW_OTHER", "kept")
 	out, err := runCommand(t.Context(), time.Minute, "/bin/sh", "-c", "env | grep ^TIERFLOW_")
 	if want := "TIERFLOW_OTHER=kept\n"; err != nil || string(out) != want {

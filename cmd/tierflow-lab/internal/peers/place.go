@@ -18,7 +18,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/testdata/cluster"
 	"github.com/tierflow/tierflow/testdata/peers"
 )
@@ -210,7 +210,7 @@ func runCommand(ctx context.Context, limit time.Duration, words ...string) ([]by
 // of the built-in rule.
 func isPlanVariable(word string) bool {
 	name, _, _ := strings.Cut(word, "=")
-	return name == planner.TableVariable || name == planner.PlanVariable || name == planner.MachineVariable || name == planner.EffortVariable
+	return name == env.Table || name == env.Plan || name == env.Machine || name == env.Effort
 }
 
 // withComplaints adds the first lines of a command's outputs to its failure.
