@@ -201,7 +201,7 @@ func TestWrongEach(t *testing.T) {
 func TestWrongTopologies(t *testing.T) {
 	barrier := tasks.Request{Coll: tasks.Barrier}
 	for spec, want := range map[string]string{
-		"": `dimension ""; allowed are numbers from 1`, "0x2": `dimension "0"`, "2x": `dimension ""`, "-1": `dimension "-1"`,
+		"0x2": `dimension "0"`, "2x": `dimension ""`, "-1": `dimension "-1"`,
 		"1x1x1x1x1": "5 dimensions; allowed are 1 to 4", "4294967297": `dimension "4294967297"; allowed are numbers from 1 to 1048576`,
 		"1048576x2": "allowed are at most 1048576", "2x2/round": "allowed are /block and /rr", "a:1,a:1": `node "a" is given twice`,
 	} {
