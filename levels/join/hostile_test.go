@@ -299,6 +299,56 @@ func TestImpostorListener(t *testing.T) {
 	}
 }
 
+// Nobody between two ranks changes a bit of what one of them says until both have proved themselves.
+func TestNothingIsChangedOnTheWay(t *testing.T) {
+	key := jobKey("a", nil)
+	g := newGreeting(1, 2, 0)
+	parts := []struct {
+		n        int
+		toDialer bool
+	}{{greetingLen, false}, {replyLen, true}, {proofLen, false}, {answerLen, true}}
+	for at, changed := range parts {
+		for i := range changed.n {
+			near, dialer := net.Pipe()
+			listener, far := net.Pipe()
+			go func() { // the one between
+				defer near.Close()
+				defer listener.Close()
+				for p, part := range parts {
+					from, to, b := near, listener, make([]byte, part.n)
+					if part.toDialer {
+						from, to = listener, near
+					}
+					if _, err := io.ReadFull(from, b); err != nil {
+						return
+					}
+					if p == at {
+						b[i] ^= 1
+					}
+					if _, err := to.Write(b); err != nil {
+						return
+					}
+				}
+				io.Copy(listener, near) // the confirmation
+			}()
+			dialed := make(chan error, 1)
+			go func() {
+				err := greet(dialer, key, g)
+				if err == nil {
+					err = confirm(dialer)
+				}
+				dialer.Close()
+				dialed <- err
+			}()
+			_, err := welcome(far, key, 0, 8, func() {}, func() {})
+			far.Close()
+			if greeted := <-dialed; greeted == nil || err == nil {
+				t.Errorf("byte %d of message %d was changed: dialer %v, listener %v", i, at, greeted, err)
+			}
+		}
+	}
+}
+
 func TestRefusalsAreBounded(t *testing.T) {
 	log := &lines{}
 	c := refusals{log: slog.New(log)}
