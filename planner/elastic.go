@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/tasks"
@@ -119,7 +118,7 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 // shrink goes on without the dead, after an error of c, and without ranks that hang, unless the others are too few
 // for that. The ranks almost are late: they hang unless their programs hear of the error soon.
 func (o *ElasticOptions) shrink(ctx context.Context, c *Comm, hung, almost []int, err error) (Change, error) {
-	if late := slices.Concat(hung, almost); len(almost) > 0 && c.mayLeaveOut(late) == nil {
+	if len(almost) > 0 {
 		unheard, err := c.unheard(ctx, almost)
 		if err != nil {
 			return Change{}, fmt.Errorf("shrink: %w", err)
