@@ -188,6 +188,8 @@ var arrows = map[string][]string{
 	// Training has the buckets of fuse.
 	"cmd/internal/simulate": {"cmd/internal/kit", "viz", "planner/plans", "planner/fuse", "costs/sim"},
 	"cmd/internal/draw":     {"cmd/internal/kit", "cmd/internal/kit/payload", "viz", "viz/report"},
+	// Its caller gives it the guide's pages.
+	"cmd/internal/docs": {"cmd/internal/kit"},
 	// It enters a job as planner does, and looks at the links beneath.
 	"cmd/internal/doctor": {"cmd/internal/kit"},
 	// Rules are tried as a communicator would follow them, and converted to other libraries'.
@@ -203,7 +205,7 @@ var arrows = map[string][]string{
 
 	"cmd/tierflow": {
 		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
-		"levels/join/ports", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
+		"levels/join/ports", "cmd/internal/launch", "cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
 	},
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
@@ -237,7 +239,7 @@ var arrows = map[string][]string{
 var commands = []string{
 	"cmd/tierflow", "cmd/internal/kit", "cmd/internal/kit/kittest", "cmd/internal/bench",
 	"cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
-	"cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/disturb", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn", "cmd/tierflow-lab/internal/suite",
+	"cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/disturb", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn", "cmd/tierflow-lab/internal/suite",
 }
 
 // libraries says which packages may import which other modules.
@@ -247,6 +249,7 @@ var libraries = map[string][]string{
 	"github.com/schollz/progressbar": {"cmd/internal/kit"},
 	"github.com/spf13/cobra":         commands,
 	"github.com/spf13/pflag":         {"cmd/internal/kit", "cmd/tierflow"},
+	"github.com/yuin/goldmark":       {"cmd/internal/docs"},
 	"golang.org/x/sync":              {"executor/proc", "planner", "costs/measure", "cmd/internal/verify", "cmd/internal/doctor"},
 	"golang.org/x/sys":               {"levels/process", "levels/join", "levels/join/seal", "levels/join/launcher", "executor/wire", "executor/internal/tcp", "executor/proc", "executor/kernel", "executor/flight", "costs/measure", "cmd/internal/launch", "cmd/internal/doctor", "cmd/internal/kit", "cmd/tierflow"},
 	"golang.org/x/term":              {"cmd/internal/kit", "cmd/internal/launch"}, // the launcher shows prompts on terminals
