@@ -13,7 +13,7 @@ import (
 )
 
 func TestHelp(t *testing.T) {
-	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench recover", "bench sync", "bench task", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "run", "tune", "tune check"} {
+	for _, command := range []string{"", "bench", "bench coll", "bench p2p", "bench recover", "bench sync", "bench task", "plan", "dag", "trace", "simulate", "verify", "info", "doctor", "docs", "run", "tune", "tune check"} {
 		name := strings.ReplaceAll("help "+command, " ", "_")
 		t.Run(name, func(t *testing.T) {
 			args := append(strings.Fields(command), "--help")
@@ -151,6 +151,12 @@ func TestWrongArguments(t *testing.T) {
 		"dag bcast --root 4294967296",
 		"trace bcast --root -4294967296",
 		"info now",
+		"docs now",
+		"docs --port 65536",
+		"docs --out x --open",
+		"docs --out x --port 8000",
+		"docs --out=",
+		"docs --out " + broken,
 		"run",
 		"run -n 2 --",
 		"run -n two -- ./prog",

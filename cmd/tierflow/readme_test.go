@@ -1,11 +1,8 @@
 package main
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -13,45 +10,21 @@ import (
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
-func readme(t *testing.T) string {
-	t.Helper()
-	b, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(b)
+func readme(t *testing.T) string { return kittest.Contents(t, filepath.Join("..", "..", "README.md")) }
+
+// guidePage is the text of a page of the guide.
+func guidePage(t *testing.T, name string) string {
+	return kittest.Contents(t, filepath.Join("guide", name))
 }
 
-// The README's program must compile, and print what the README says under the
-// launcher.
-func TestReadmeProgram(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("ranks as processes need Linux")
-	}
-	text := readme(t)
-	program := buildProgram(t, t.TempDir(), kittest.Between(t, text, "```go\n", "```"))
-	const command = "$ tierflow run -n 2 -- ./prog\n"
-	want := sortedLines(kittest.Between(t, text, command, "```"))
-	t.Setenv("TIERFLOW_TEST_AGENT", "1") // see TestMain
-	got := sortedLines(tierflow.Succeeds(t, "run", "-n", "2", "--oversubscribe", "--agent", os.Args[0], "--", program))
-	if !slices.Equal(got, want) {
-		t.Errorf("%sprints %q, the README says %q", command, got, want)
-	}
-}
-
-func sortedLines(s string) []string {
-	lines := strings.Split(strings.TrimSpace(s), "\n")
-	slices.Sort(lines)
-	return lines
-}
-
-// What the README's command table calls must parse, and leave no command out.
-func TestReadmeCommands(t *testing.T) {
-	table := kittest.Between(t, readme(t), "| command | what it does |", "\n\n")
+// What the guide's command table calls must parse, and leave no command out.
+func TestCommandTable(t *testing.T) {
+	const page = "commands.md"
+	table := kittest.Between(t, guidePage(t, page), "| command | what it does |", "\n\n")
 	root := rootCommand(all.Submodules())
 	for _, sub := range root.Commands() {
 		if !sub.Hidden && !strings.Contains(table, "`tierflow "+sub.Name()) {
-			t.Errorf("the README's table has no tierflow %s", sub.Name())
+			t.Errorf("the table of %s has no tierflow %s", page, sub.Name())
 		}
 	}
 	for row := range strings.Lines(table) {
@@ -60,23 +33,15 @@ func TestReadmeCommands(t *testing.T) {
 			continue
 		}
 		line, _, _ := strings.Cut(rest, "`")
-		checkCommand(t, "README.md", line)
+		checkCommand(t, page, line)
 	}
 }
 
-// Files and folders that the README points at must exist.
-func TestReadmePaths(t *testing.T) {
-	root := os.DirFS(filepath.Join("..", ".."))
-	paths := []string{"LICENSE", "testdata/readme/allreduce.svg", "testdata/peers/README.md", "cmd/tierflow/imports_test.go"}
-	for row := range strings.Lines(kittest.Between(t, readme(t), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
-		paths = append(paths, kittest.Between(t, row, "| `", "` |"))
-	}
-	for _, p := range paths {
-		if !strings.Contains(readme(t), p) {
-			t.Errorf("README.md no longer mentions %s", p)
-		}
-		if _, err := fs.Stat(root, p); err != nil {
-			t.Errorf("README.md mentions what is not there: %v", err)
+// The folders of the guide's table must exist.
+func TestFolderTable(t *testing.T) {
+	for row := range strings.Lines(kittest.Between(t, guidePage(t, "8-inside.md"), "| folder | what is in it |\n|---|---|\n", "\n\n")) {
+		if _, err := os.Stat(filepath.Join("..", "..", kittest.Between(t, row, "| `", "` |"))); err != nil {
+			t.Error(err)
 		}
 	}
 }

@@ -100,7 +100,7 @@ func TestGateKeepsTheProven(t *testing.T) {
 	}
 }
 
-// As many silent strangers as the kernel queues delay a rank by what SECURITY.md says at most. Those who say
+// As many silent strangers as the kernel queues delay a rank by what the guide's security.md says at most. Those who say
 // hello keep their slots longer, and those who are proven for good.
 func TestIdleConnectionsGiveWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
