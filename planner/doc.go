@@ -1,5 +1,6 @@
 // Package planner is the package programs import: communicators, collectives on slices,
-// and the plans behind them.
+// and the plans behind them. The guide in cmd/tierflow/guide, which tierflow docs shows, begins
+// with a first program.
 //
 // A collective is one call:
 //

@@ -57,7 +57,7 @@ Without a launcher subcommands run on goroutine ranks arranged by --topo: 4x2 is
 4 nodes of 2 ranks, 2x2x4 has NUMA domains inside nodes, a:3,b:1 names nodes of
 unequal size, /rr deals ranks round robin, and a file of JSON describes the rest.
 Plans are words such as shape=han,fs=256KiB,w=4,i=adapt/chain/32KiB,s=sm; what a
-plan leaves open is chosen as always.`
+plan leaves open is chosen as always. tierflow docs shows the guide.`
 	return root
 }
 

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -74,6 +76,32 @@ func TestPages(t *testing.T) {
 		if strings.Contains(string(text), "<b>") || strings.Contains(string(text), "not run") {
 			t.Errorf("%s has HTML of its page:\n%s", name, text)
 		}
+	}
+}
+
+// A browser that opens a file finds what is asked for, its heading first, and marks it.
+func TestSearch(t *testing.T) {
+	browser, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Skip("SKIPPED: no chromium searches the pages")
+	}
+	folder := t.TempDir()
+	if status := kit.Execute(t.Context(), tierflow(nil), []string{"docs", "--out", folder}, nil, io.Discard, io.Discard); status != 0 {
+		t.Fatalf("status %d", status)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+		"--disable-background-networking", "--no-first-run", "--user-data-dir="+filepath.Join(t.TempDir(), "profile"),
+		"--dump-dom", "file://"+filepath.Join(folder, "1-one.html")+"?q=MORE+bold")
+	cmd.Env, cmd.WaitDelay = append(os.Environ(), "HOME="+t.TempDir()), time.Minute
+	text, err := cmd.Output()
+	if err != nil {
+		t.Skipf("SKIPPED: chromium doesn't run here: %v", err)
+	}
+	const want = `aria-live="polite"><a href="two.html#bold"><strong>Two x › Bold</strong><p><mark>Bold</mark>. Text &amp; <mark>more</mark>.</p></a></div>`
+	if !strings.Contains(string(text), want) {
+		t.Errorf("the page has no %s:\n%s", want, text)
 	}
 }
 
