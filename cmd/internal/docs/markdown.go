@@ -117,8 +117,8 @@ func removeComments(doc ast.Node) {
 	}
 }
 
-// outline fills in title, headings and sections. A paragraph that begins with a bold subject is a section, too, and gets
-// an anchor.
+// outline fills in title, headings and sections. Sections are also the paragraphs that begin with a bold subject, and the rows
+// of tables of sentences. They get anchors.
 func (p *page) outline(doc ast.Node, source []byte) error {
 	ids := anchors{}
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
@@ -126,12 +126,13 @@ func (p *page) outline(doc ast.Node, source []byte) error {
 			ids[anchorOf(h)] = true
 		}
 	}
+	current := 0 // the section that text belongs to
 	for n := doc.FirstChild(); n != nil; n = n.NextSibling() {
 		said := plain(n, source)
 		switch h, heading := n.(*ast.Heading); {
 		case heading && h.Level == 1:
 			p.Title = said
-			p.sections = append(p.sections, section{Page: p.Name, Title: said})
+			current = p.add("", "", "")
 			continue
 		case p.Title == "":
 			return fmt.Errorf("it begins with no title")
@@ -139,21 +140,44 @@ func (p *page) outline(doc ast.Node, source []byte) error {
 			if h.Level == 2 {
 				p.Heads = append(p.Heads, head{anchorOf(h), said})
 			}
-			p.sections = append(p.sections, section{Page: p.Name, Title: p.Title, Head: said, Anchor: anchorOf(h)})
+			current = p.add(said, anchorOf(h), "")
+			continue
+		}
+		if t, ok := n.(*tables.Table); ok && hasProse(t, source) {
+			p.addRows(t, source, ids)
 			continue
 		}
 		if subject := subjectOf(n, source); subject != "" {
 			id := ids.Generate([]byte(subject), ast.KindParagraph)
 			n.SetAttributeString("id", id)
-			p.sections = append(p.sections, section{Page: p.Name, Title: p.Title, Head: strings.TrimRight(subject, ".,"), Anchor: string(id)})
+			current = p.add(strings.TrimRight(subject, ".,"), string(id), "")
 		}
-		last := &p.sections[len(p.sections)-1]
-		last.Text = strings.TrimSpace(last.Text + " " + said)
+		text := &p.sections[current].Text
+		*text = strings.TrimSpace(*text + " " + said)
 	}
 	if p.Title == "" {
 		return fmt.Errorf("it has no title")
 	}
 	return nil
+}
+
+// add adds a section, and returns its index.
+func (p *page) add(head, anchor, text string) int {
+	p.sections = append(p.sections, section{Page: p.Name, Title: p.Title, Head: head, Anchor: anchor, Text: text})
+	return len(p.sections) - 1
+}
+
+// addRows makes each row of a table a section with an anchor. Its first cell is the subject.
+func (p *page) addRows(t *tables.Table, source []byte, ids anchors) {
+	for row := t.FirstChild(); row != nil; row = row.NextSibling() {
+		if row.Kind() != tables.KindTableRow {
+			continue
+		}
+		subject := plain(row.FirstChild(), source)
+		id := ids.Generate([]byte(subject), row.Kind())
+		row.SetAttributeString("id", id)
+		p.add(subject, string(id), plain(row, source))
+	}
 }
 
 // anchorOf is the anchor of a heading.

@@ -39,7 +39,7 @@ type page struct {
 // head is a heading that the side bar lists below its page.
 type head struct{ Anchor, Text string }
 
-// section is what the search finds: the text below a heading, or a paragraph that begins with its subject.
+// section is what the search finds: the text below a heading, a paragraph that begins with its subject, or a row of a table.
 type section struct {
 	Page   string `json:"page"`   // its file
 	Title  string `json:"title"`  // of the page

@@ -22,8 +22,9 @@ function find(question) {
 // excerpt is the text around the first word, with all words marked.
 function excerpt(text, words) {
   const lower = text.toLowerCase();
-  const first = Math.min(...words.map((w) => lower.indexOf(w)).filter((i) => i >= 0), text.length);
-  let from = Math.max(0, first - 60);
+  const places = words.map((w) => lower.indexOf(w)).filter((i) => i >= 0);
+  let from = Math.max(0, Math.min(...places) - 60);
+  if (!places.length) from = 0;
   if (from > 0) from = text.lastIndexOf(" ", from) + 1;
   let to = from + 180;
   if (to < text.length) to = text.lastIndexOf(" ", to);
@@ -57,7 +58,7 @@ function show(found, question) {
     link.href = s.page + (s.anchor ? "#" + s.anchor : "");
     const head = document.createElement("strong");
     head.textContent = s.head ? s.title + " › " + s.head : s.title;
-    link.append(head, excerpt(s.text, words));
+    link.append(head, excerpt(s.text.startsWith(s.head) ? s.text.slice(s.head.length).replace(/^[\s.,]+/, "") : s.text, words));
     link.addEventListener("click", () => { found.hidden = true; });
     found.append(link);
   }
