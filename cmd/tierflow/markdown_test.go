@@ -152,15 +152,12 @@ func vetProgram(t *testing.T, page, text string) {
 
 // snippets are the blocks of one language.
 func snippets(text, language string) (all []string) {
-	for {
-		_, rest, ok := strings.Cut(text, "\n```"+language+"\n")
-		if !ok {
-			return all
+	for _, b := range codeBlocks(text) {
+		if b.language == language {
+			all = append(all, strings.Join(b.lines, "\n")+"\n")
 		}
-		var one string
-		one, text, _ = strings.Cut(rest, "```")
-		all = append(all, one)
 	}
+	return all
 }
 
 // unindented removes white space at both ends of each line.
