@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
@@ -111,11 +112,15 @@ func TestAbort(t *testing.T) {
 			comms = localComms(t, topology, nil)
 		}
 		aborted := make(chan struct{})
+		var split sync.WaitGroup
+		split.Add(len(comms))
 		noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
 			half, err := c.Split(ctx, c.Rank()%2, 0)
+			split.Done()
 			if err != nil {
 				return err
 			}
+			split.Wait() // a rank may be through while others are in it
 			if c.Rank() == 1 {
 				defer close(aborted)
 				if err := half.Abort(nil); err == nil {
