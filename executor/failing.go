@@ -88,11 +88,12 @@ func (w *World) Fail(by levels.Rank, err error) {
 }
 
 // Abort is [World.Fail] by a rank of this process that ends the job with a reason: all ranks get an error that wraps
-// [ErrAborted], and the launcher hears of it.
-func (w *World) Abort(by levels.Rank, reason error) {
+// [ErrAborted], which it returns, and the launcher hears of it.
+func (w *World) Abort(by levels.Rank, reason error) error {
 	err := fmt.Errorf("%w: %w", ErrAborted, reason)
 	w.blame(by, err)
 	w.Fail(by, err)
+	return err
 }
 
 // endRank notes a rank's own word that it takes part in nothing any more.

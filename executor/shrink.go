@@ -350,7 +350,9 @@ func (c *Comm) awaitWords(ctx context.Context, m *ballot.Agreement) error {
 func (c *Comm) lateWords(m *ballot.Agreement, after time.Duration, cause error) error {
 	late, over := &LateError{Request: "agree", For: after, Err: cause}, func() bool { return m.Decision() != nil }
 	for _, s := range c.e.world.states(m.Awaited(), askReason{comm: c.id, forLate: true}, over) {
-		late.Late = append(late.Late, LateRank{c.numberOf(levels.Rank(s.Rank)), s})
+		if s.Votes == "" { // else it waits itself, and its word has not come past the late ones
+			late.Late = append(late.Late, LateRank{c.numberOf(levels.Rank(s.Rank)), s})
+		}
 	}
 	if len(late.Late) == 0 {
 		return late

@@ -3,6 +3,7 @@ package executor
 import (
 	"cmp"
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -40,7 +41,7 @@ type Config struct {
 	RecorderEvents int
 	// Blame, if not nil, is told of the first failure that breaks a communicator on this process,
 	// or ends its calls, and its rank of the world; -1: ranks disagree, and no one more than the
-	// others is to blame. It runs with an engine's lock held: it must not call back.
+	// others is to blame. It is told of the first [World.Abort], too. It runs with an engine's lock held: it must not call back.
 	Blame func(rank levels.Rank, err error)
 	// CallTimeout bounds each call, like a timeout of its context. Calls that needn't wait are
 	// exempt. 0: none.
@@ -95,8 +96,8 @@ type World struct {
 	stacks     stackReader
 	lastSearch map[CommID]time.Time // by communicator, of this world's search for a deadlock; for the holder of askTurn
 
-	blamed sync.Once   // Config.Blame was told of a failure
-	failed atomic.Bool // so has a rank of this process
+	blamed, blamedAbort sync.Once   // Config.Blame was told of a failure, and of one by Abort
+	failed              atomic.Bool // a rank of this process has failed
 
 	keeping  sync.Mutex
 	retained map[CommID]int // failures of a communicator on their way here; at least 1
@@ -158,9 +159,14 @@ func (w *World) isRetained(id CommID) bool {
 	return w.retained[id] > 0
 }
 
-// blame tells [Config.Blame] of the first failure.
+// blame tells [Config.Blame] of the first failure, and of the first end of the job by a rank: there may have been others
+// before that it went on after.
 func (w *World) blame(by levels.Rank, err error) {
+	once := &w.blamed
+	if errors.Is(err, ErrAborted) {
+		once = &w.blamedAbort
+	}
 	if tell := w.config.Blame; tell != nil {
-		w.blamed.Do(func() { tell(by, err) })
+		once.Do(func() { tell(by, err) })
 	}
 }

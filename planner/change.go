@@ -16,5 +16,5 @@ type Change struct {
 type Loss struct {
 	Rank   int   // of the old communicator
 	Err    error // as far as this rank knows; it wraps [ErrClosed] if the rank has left
-	Proven bool  // its end is certain; else it was only suspected, and hears that it is excluded
+	Proven bool  // its end was certain when the others agreed; else it may have died all the same, and hears that it is excluded if not
 }

@@ -46,9 +46,14 @@ func (c *Comm) Revoke(reason error) error {
 }
 
 // Abort ends the job, as MPI_Abort does: the calls of all ranks on all communicators, waiting ones and later ones,
-// return an error that wraps [ErrAborted] and has the reason. [Retry] and [Elastic] don't go on after it. It ends no
-// process: a program ends by itself, with a status of its own. Abort waits for no other program, and afterwards
-// this rank's Close doesn't either. Any goroutine may call it.
+// return an error that wraps [ErrAborted] and has the reason. [Retry] and [Elastic] don't go on after it, and the
+// launcher starts nobody anew. It ends no process: a program ends by itself, and so it returns the error, for the
+// program to return. Abort waits for no other program, and afterwards this rank's Close doesn't either. Any goroutine may
+// call it.
+//
+//	if math.IsNaN(loss) {
+//		return comm.Abort(errors.New("the loss is no number"))
+//	}
 func (c *Comm) Abort(reason error) error {
 	if reason == nil {
 		return errors.New("a job is aborted without a reason, which must not be nil")
@@ -56,8 +61,7 @@ func (c *Comm) Abort(reason error) error {
 	if err := c.checkMade(); err != nil {
 		return fmt.Errorf("abort: %w", err)
 	}
-	c.world.Abort(c.worldRank(), reason)
-	return nil
+	return c.world.Abort(c.worldRank(), reason)
 }
 
 // unwinding returns an error for a panic or runtime.Goexit that unwinds the goroutine of Close, called

@@ -126,7 +126,7 @@ func TestAbort(t *testing.T) {
 				if err := half.Abort(nil); err == nil {
 					return errors.New("aborted without a reason")
 				}
-				if err := half.Abort(errStop); err != nil {
+				if err := half.Abort(errStop); !errors.Is(err, errStop) || !errors.Is(err, planner.ErrAborted) {
 					return err
 				}
 				if err := planner.Barrier(ctx, c); !errors.Is(err, errStop) {

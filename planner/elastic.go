@@ -79,7 +79,9 @@ func (o *ElasticOptions) stay(ctx context.Context, c *Comm, f func(ctx context.C
 	var change *Change
 	for {
 		if err == nil {
-			err = f(ctx, c, change)
+			if err = f(ctx, c, change); err == nil && errors.Is(c.comm.Err(), ErrAborted) {
+				err = c.comm.Err()
+			}
 		}
 		var became Change
 		var failed error

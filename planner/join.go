@@ -163,9 +163,9 @@ func blameJoin(cfg *join.Config, err error) {
 		return
 	}
 	if late, ok := errors.AsType[*join.JoinError](err); ok && len(late.Ranks) > 0 {
-		cfg.Blame(late.Ranks[0], err.Error())
+		cfg.Blame(launcher.Blame{Rank: late.Ranks[0], Why: err.Error()})
 	} else if peer, ok := errors.AsType[*join.PeerError](err); ok {
-		cfg.Blame(peer.Rank, peer.Err.Error())
+		cfg.Blame(launcher.Blame{Rank: peer.Rank, Why: peer.Err.Error()})
 	}
 }
 
@@ -181,7 +181,7 @@ func joinDescriptors(cfg join.Config) int {
 
 // enter agrees on rank 0's settings and opens the data plane. No rank enters before all are able to: if
 // one fails, all return its reason.
-func enter(ctx context.Context, job *join.Job, o *Options, own said, blame func(levels.Rank, string)) (*Comm, error) {
+func enter(ctx context.Context, job *join.Job, o *Options, own said, blame func(launcher.Blame)) (*Comm, error) {
 	e := entry{job: job, o: o.settings(), own: own, blame: blame}
 	err := e.open(ctx)
 	if err != nil && e.world == nil { // the others are at the same step: to abandon the job ends it there
@@ -203,7 +203,7 @@ func enter(ctx context.Context, job *join.Job, o *Options, own said, blame func(
 type entry struct {
 	job   *join.Job
 	o     *settings
-	blame func(levels.Rank, string) // see [join.Config.Blame]
+	blame func(launcher.Blame) // see [join.Config.Blame]
 
 	own    said
 	agreed announcement
@@ -259,7 +259,12 @@ func (e *entry) openWorld(ctx context.Context) error {
 		return err
 	}
 	if e.blame != nil {
-		cfg.Blame = func(rank levels.Rank, err error) { e.blame(rank, err.Error()) }
+		cfg.Blame = func(rank levels.Rank, err error) {
+			if rank >= 0 && e.of[rank].Life != nil { // the launcher knows processes
+				rank = levels.Rank(e.of[rank].Life.Slot)
+			}
+			e.blame(launcher.Blame{Rank: rank, Why: err.Error(), Aborted: errors.Is(err, ErrAborted)})
+		}
 	}
 	w, err := proc.New(ctx, e.job, e.job.Rank, e.job.Topology, cfg)
 	if err != nil {

@@ -58,7 +58,7 @@ type Config struct {
 	Leave func(ctx context.Context) error
 	// Blame tells the launcher of the first failure met by this rank: its own, or
 	// another rank's; -1: no one's in particular. nil: nobody wants to know.
-	Blame func(rank levels.Rank, why string)
+	Blame func(b launcher.Blame)
 	// Lobby has the processes waiting to join while the job runs; this one may have to wait. nil: nobody
 	// ever does. Join doesn't look at it.
 	Lobby *launcher.Lobby

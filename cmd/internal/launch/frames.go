@@ -140,6 +140,9 @@ type exited struct {
 	Blame *launcher.Blame `json:"blame,omitempty"`
 }
 
+// aborted reports whether a rank has ended the job on purpose, as this one knows.
+func (e *exited) aborted() bool { return e.Blame != nil && e.Blame.Aborted }
+
 // tracePiece is a piece of a rank's file of [Options.TraceDir].
 type tracePiece struct {
 	Rank  int    `json:"rank"`

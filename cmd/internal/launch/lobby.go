@@ -67,7 +67,7 @@ func (j *job) replace(c *conn, e *exited) {
 	l.waiting = slices.DeleteFunc(l.waiting, func(r int) bool { return r == e.Rank })
 	j.tell(everyRank, launcher.LobbyNote{Ended: &e.Rank})
 	switch {
-	case e.Status == 0:
+	case e.Status == 0 || e.aborted():
 		j.noteEnding(c, e)
 		j.closeLobby()
 	case l.over && !member:

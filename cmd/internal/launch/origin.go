@@ -50,11 +50,11 @@ func (j *job) endingOf(rank int) *ending {
 func (j *job) noteEnding(c *conn, e *exited) {
 	if j.endings[e.Rank] == nil { // an agent that lies would repeat it
 		one := j.newEnding(c, e)
-		one.borne = e.Status != 0 && j.failure == nil && j.bears(1)
+		one.borne = e.Status != 0 && j.failure == nil && j.bears(1) && !e.aborted()
 		j.endings[e.Rank] = one
 	}
 	switch {
-	case e.Status != 0 && j.failure == nil && !j.bears(0):
+	case j.failure == nil && (e.aborted() || e.Status != 0 && !j.bears(0)):
 		j.failRank(e)
 	case j.sparing && j.endingOf(j.origin()) != nil:
 		j.terminate()
@@ -79,7 +79,7 @@ func (j *job) failRank(e *exited) {
 		return
 	}
 	j.first = j.endings[e.Rank]
-	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), e.Status // until all is known
+	j.failure, j.status = fmt.Errorf("rank %d: exit status %d", e.Rank, e.Status), cmp.Or(e.Status, 1) // until all is known
 	if j.endingOf(j.origin()) != nil {
 		j.terminate()
 		return
@@ -133,7 +133,7 @@ func (j *job) findCrash() *ending {
 // rankError is the failure of the job, told by its origin.
 func (j *job) rankError() *RankError {
 	origin := j.origin()
-	err := &RankError{Rank: origin, Status: j.first.Status, First: j.first.Rank, how: "had not ended"}
+	err := &RankError{Rank: origin, Status: cmp.Or(j.first.Status, 1), First: j.first.Rank, how: "had not ended"}
 	e := j.endingOf(origin)
 	for _, c := range j.conns {
 		if source := c.sources[origin]; source != nil {

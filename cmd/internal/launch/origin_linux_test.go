@@ -151,7 +151,7 @@ func blaming(args []string) {
 	}
 	check(os.WriteFile(filepath.Join(args[0], strconv.Itoa(rank())), []byte(strconv.Itoa(os.Getpid())), 0o600))
 	if because, has := map[int]levels.Rank{2: 0, 0: 1}[rank()]; has {
-		launcher.Blamer(launcher.NewVars(os.Getenv))(because, "was lost")
+		launcher.Blamer(launcher.NewVars(os.Getenv))(launcher.Blame{Rank: because, Why: "was lost"})
 		os.Exit(1)
 	}
 	fmt.Println("boom")

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"cmp"
 	"encoding/json"
 	"os"
 	"strings"
@@ -11,14 +12,15 @@ import (
 
 // Blame is the first failure that a rank has met.
 type Blame struct {
-	Rank levels.Rank `json:"rank"` // the failed one: this one, or another; -1: no one in particular
-	Why  string      `json:"why"`  // without the rank
+	Rank    levels.Rank `json:"rank"`              // the failed one, by the number of its process: this one, or another; -1: no one in particular
+	Why     string      `json:"why"`               // without the rank
+	Aborted bool        `json:"aborted,omitempty"` // it has ended the job on purpose
 }
 
 const maxWhy = 1 << 10
 
 // Blamer returns a function that tells the launcher, nil if the launcher doesn't ask.
-func Blamer(v *Vars) func(rank levels.Rank, why string) {
+func Blamer(v *Vars) func(b Blame) {
 	text := v.Get(env.BlameFD)
 	if text == "" {
 		return nil
@@ -31,19 +33,26 @@ func Blamer(v *Vars) func(rank levels.Rank, why string) {
 	if pipe == nil {
 		return nil // a program in between has closed it
 	}
-	return func(rank levels.Rank, why string) {
-		line, _ := json.Marshal(Blame{rank, strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")}) // of plain fields: can't fail
+	return func(b Blame) {
+		b.Why = strings.ToValidUTF8(b.Why[:min(len(b.Why), maxWhy)], "")
+		line, _ := json.Marshal(b) // of plain fields: can't fail
 		pipe(append(line, '\n'))
 	}
 }
 
-// ReadBlame returns the blame in the pipe of a rank after its end; nil: there is none.
+// ReadBlame returns the blame in the pipe of a rank after its end, the first one, or the one that has ended the job; nil: there is none.
 func ReadBlame(pipe *os.File) *Blame {
-	var said [8 << 10]byte // a line, whatever JSON makes of a byte
-	line, _, whole := strings.Cut(string(said[:readNow(pipe, said[:])]), "\n")
-	var b Blame
-	if !whole || json.Unmarshal([]byte(line), &b) != nil || b.Rank < -1 {
-		return nil
+	var said [16 << 10]byte // two lines, whatever JSON makes of a byte
+	var first *Blame
+	for line := range strings.Lines(string(said[:readNow(pipe, said[:])])) {
+		var b Blame
+		if !strings.HasSuffix(line, "\n") || json.Unmarshal([]byte(line), &b) != nil || b.Rank < -1 {
+			break
+		}
+		if b.Aborted {
+			return &b
+		}
+		first = cmp.Or(first, &b)
 	}
-	return &b
+	return first
 }

@@ -22,7 +22,7 @@ func TestBlame(t *testing.T) {
 	}
 	vars := map[string]string{env.BlameFD: strconv.Itoa(int(write.Fd()))}
 	getenv := func(key string) string { return vars[key] }
-	Blamer(NewVars(getenv))(3, "panicked: \"boom\"\n"+strings.Repeat("\x01", 2*maxWhy))
+	Blamer(NewVars(getenv))(Blame{Rank: 3, Why: "panicked: \"boom\"\n" + strings.Repeat("\x01", 2*maxWhy)})
 	got := ReadBlame(read)
 	if got == nil || got.Rank != 3 || !strings.HasPrefix(got.Why, "panicked: \"boom\"\n") || len(got.Why) != maxWhy {
 		t.Errorf("%+v", got)
