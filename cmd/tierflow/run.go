@@ -58,7 +58,8 @@ them. A rank with one processor (GOMAXPROCS is 1) makes progress with started ca
 late while it computes. Its timers may be 1 ms late, so that the threads of its runtime
 disturb it less. --bind none leaves all that as it is.
 
-INT, TERM and HUP go to all ranks and end the job: no process is started any more. Ranks that are
+INT, TERM and HUP go to all ranks and end the job: no process is started any more. One that was ignored when the
+launcher was started, as INT is behind & in a script, stays ignored: send TERM. Ranks that are
 left after --grace, or at a second INT or TERM, are killed.
 
 When ranks fail because of another one, that one is reported, whichever ended first. The
