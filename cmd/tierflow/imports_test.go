@@ -197,7 +197,9 @@ var arrows = map[string][]string{
 	// It knocks at the doors of ranks.
 	"cmd/internal/watch": {"cmd/internal/kit", "executor/door", "executor/flight/verdict", "planner", "planner/metrics"},
 	// It carries the shim's source along.
-	"cmd/internal/mpi": {"cmd/internal/kit", "cmd/libtierflow/abi", "levels/join/env"},
+	// It carries the source of a Python extension along.
+	"cmd/internal/torch": {"cmd/internal/kit", "cmd/libtierflow/abi", "levels/join/env"},
+	"cmd/internal/mpi":   {"cmd/internal/kit", "cmd/libtierflow/abi", "levels/join/env"},
 	// The C sources, as text.
 	"cmd/libtierflow/abi": {},
 	// It enters a job whose launcher is its caller, and has all words of plans.
@@ -205,7 +207,7 @@ var arrows = map[string][]string{
 
 	"cmd/tierflow": {
 		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
-		"levels/join/ports", "cmd/internal/launch", "cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch",
+		"levels/join/ports", "cmd/internal/launch", "cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/torch", "cmd/internal/rules", "cmd/internal/watch",
 	},
 
 	// What other libraries decide, as plans. Only the laboratory compares itself with them.
@@ -239,7 +241,7 @@ var arrows = map[string][]string{
 var commands = []string{
 	"cmd/tierflow", "cmd/internal/kit", "cmd/internal/kit/kittest", "cmd/internal/bench",
 	"cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",
-	"cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/rules", "cmd/internal/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/disturb", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn", "cmd/tierflow-lab/internal/suite",
+	"cmd/internal/docs", "cmd/internal/doctor", "cmd/internal/mpi", "cmd/internal/torch", "cmd/internal/rules", "cmd/internal/watch", "cmd/tierflow-lab", "cmd/tierflow-lab/internal/peers", "cmd/tierflow-lab/internal/disturb", "cmd/tierflow-lab/internal/trials", "cmd/tierflow-lab/internal/learn", "cmd/tierflow-lab/internal/methods", "cmd/tierflow-lab/internal/drawn", "cmd/tierflow-lab/internal/suite",
 }
 
 // libraries says which packages may import which other modules.

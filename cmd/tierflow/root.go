@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/mpi"
 	"github.com/tierflow/tierflow/cmd/internal/rules"
 	"github.com/tierflow/tierflow/cmd/internal/simulate"
+	"github.com/tierflow/tierflow/cmd/internal/torch"
 	"github.com/tierflow/tierflow/cmd/internal/tune"
 	"github.com/tierflow/tierflow/cmd/internal/verify"
 	"github.com/tierflow/tierflow/cmd/internal/watch"
@@ -48,7 +49,7 @@ func rootCommand(reg submodules.Registry) *cobra.Command {
 	root := kit.NewRoot("tierflow", "Hierarchical collective communication: measure, draw, trace, check and launch it",
 		kit.Group("bench", "Measure collectives and their tasks", append(bench.Commands(reg), movedFromBench()...)...),
 		planCommand(reg), draw.DagCommand(reg), draw.TraceCommand(reg), simulate.Command(reg), verify.Command(reg), infoCommand(reg), tuneCommand(reg), rules.Command(reg),
-		doctor.Command(), watch.PsCommand(), watch.DiagnoseCommand(), watch.TopCommand(), watch.MetricsCommand(), mpi.Command(), docs.Command(guide, "guide"), runCommand(), agentCommand())
+		doctor.Command(), watch.PsCommand(), watch.DiagnoseCommand(), watch.TopCommand(), watch.MetricsCommand(), mpi.Command(), torch.Command(), docs.Command(guide, "guide"), runCommand(), agentCommand())
 	root.Long = `tierflow compiles MPI-style collectives for hierarchical machines and runs them
 between Go processes or goroutines. This command measures, draws, traces and
 checks them, launches jobs, and examines where they run.

@@ -90,7 +90,7 @@ func completions(words completer, prefix string) (fit []cobra.Completion, how co
 }
 
 // fileFlags are flags for any file or program.
-var fileFlags = []string{"output", "svg", "trace", "hostfile", "agent", "recorder", "help", "log-dir"}
+var fileFlags = []string{"output", "svg", "trace", "hostfile", "agent", "recorder", "help", "log-dir", "lib", "out"}
 
 // flagWords completes flags by their names.
 var flagWords = map[string]completer{

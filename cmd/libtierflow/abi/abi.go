@@ -2,7 +2,7 @@
 // compiler, and the backend of PyTorch. It never calls C itself.
 package abi
 
-import _ "embed"
+import "embed"
 
 // Header is tierflow.h. The library imports this package to be built again when the header
 // changes.
@@ -15,12 +15,8 @@ var Header string
 //go:embed shim/libtierflow-mpi.c
 var Shim string
 
-// TorchSource is torch/tierflow_torch.cpp, the backend of torch.distributed. It includes the header.
+// Torch is the backend of torch.distributed: torch/tierflow_torch.cpp with its headers, which include tierflow.h, and
+// torch/__init__.py, the Python side of it.
 //
-//go:embed torch/tierflow_torch.cpp
-var TorchSource string
-
-// TorchPackage is torch/__init__.py, the Python side of it.
-//
-//go:embed torch/__init__.py
-var TorchPackage string
+//go:embed torch/*.hpp torch/tierflow_torch.cpp torch/__init__.py
+var Torch embed.FS

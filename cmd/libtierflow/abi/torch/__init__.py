@@ -32,9 +32,9 @@ def _register():
 
 
 def _leave():
-    """Ends a good process well, if it hasn't destroyed its groups. After an exception the other ranks hear of a death."""
-    if not hasattr(sys, "last_type"):
-        _C.leave()
+    """Ends a process that hasn't destroyed its groups. After an exception the calls of the other ranks fail, and say why."""
+    failed = getattr(sys, "last_value", None)
+    _C.leave("" if failed is None else f"{type(failed).__name__}: {failed}"[:500])
 
 
 _register()
