@@ -3,7 +3,9 @@ package planner_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math"
 
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/tasks"
@@ -40,6 +42,30 @@ func ExampleComm_Shrink() {
 		fmt.Println(err)
 	}
 	// Output: 5 steps, the last with 3 ranks
+}
+
+// A rank that can't go on ends the job with its reason.
+func ExampleComm_Abort() {
+	err := planner.Run(context.Background(), "2", nil, func(ctx context.Context, comm *planner.Comm) error {
+		loss := []float64{math.Inf(comm.Rank())} // of both together it is no number
+		if comm.Rank() == 0 {
+			loss[0] = math.Inf(-1)
+		}
+		if err := planner.Reduce(ctx, comm, loss, loss, tasks.Sum, 0); err != nil || comm.Rank() > 0 {
+			return errors.Join(err, planner.Barrier(ctx, comm))
+		}
+		return end(comm, loss[0])
+	})
+	fmt.Println(err)
+	// Output: aborted: the loss is no number
+}
+
+// end ends the job if the loss says so.
+func end(comm *planner.Comm, loss float64) error {
+	if math.IsNaN(loss) {
+		return comm.Abort(errors.New("the loss is no number"))
+	}
+	return nil
 }
 
 // Calls that end alike on all ranks need no Agree: what has failed is done again, with its input as it was. Rank 3 leaves
