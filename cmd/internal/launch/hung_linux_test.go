@@ -105,6 +105,7 @@ func halts([]string) {
 		<-goesOn // the stop may come a little later
 		_, err := comm.Shrink(ctx)
 		fmt.Printf("rank %d hears %t: %v\n", me, errors.Is(err, planner.ErrExcluded), err)
+		check(syscall.Kill(int(pids[0]), syscall.SIGUSR1))
 		_ = comm.Close() // nobody waits for it any more
 		return
 	}
@@ -120,8 +121,12 @@ func halts([]string) {
 	check(planner.Barrier(ctx, comm))
 	fmt.Printf("rank %d goes on with %d, without %v\n", me, comm.Size(), change.Lost)
 	if me == 0 {
+		hasHeard := make(chan os.Signal, 1)
+		signal.Notify(hasHeard, syscall.SIGUSR1)
 		check(syscall.Kill(int(pids[2]), syscall.SIGCONT))
+		<-hasHeard
 	}
+	check(planner.Barrier(ctx, comm)) // had they ended, rank 2 would be sure of that and go on alone
 	check(comm.Close())
 }
 
