@@ -148,24 +148,24 @@ func (c *Comm) Unheard(ctx context.Context, members []levels.Rank) ([]levels.Ran
 	defer c.e.beginVote("the question who hangs")()
 	agreed := func() bool { m := c.e.voter.Find(ballot.Topic{Comm: c.id}); return m != nil && m.Decision() != nil }
 	isOver := func() bool { return ctx.Err() != nil || !time.Now().Before(end) || agreed() }
+	var left []levels.Rank // of the world
+	for _, m := range members {
+		left = append(left, c.ranks[m])
+	}
 	for pause := 5 * time.Millisecond; ; pause *= 2 {
-		ranks := make([]levels.Rank, 0, len(members))
-		for _, m := range members {
-			ranks = append(ranks, c.ranks[m])
-		}
-		left := members[:0:0]
-		for i, s := range c.e.world.states(ranks, askReason{comm: c.id}, isOver) {
+		states := c.e.world.states(left, askReason{comm: c.id}, isOver)
+		left = nil
+		for _, s := range states {
 			if !s.HasHeard(uint64(c.id)) && s.Votes == "" && s.Doing != flight.Left {
-				left = append(left, members[i])
+				left = append(left, levels.Rank(s.Rank))
 			}
 		}
-		members = left
 		rest := time.Until(end)
 		switch {
 		case agreed():
 			return nil, nil
-		case len(members) == 0 || rest <= 0:
-			return members, nil
+		case len(left) == 0 || rest <= 0:
+			return c.numbersOf(left), nil
 		}
 		select {
 		case <-ctx.Done():

@@ -135,25 +135,19 @@ func (s *State) String() string {
 			calls = append(calls[:maxShown], fmt.Sprintf("%d more", more))
 		}
 		b.WriteString(strings.Join(calls, " and "))
-	case (s.Doing == Outside || s.Doing >= Silent) && s.Last != "":
-		switch {
-		case s.Doing >= Silent && s.Doing != Left:
-			b.WriteString(s.Doing.String() + " in no call ")
-		case s.Doing == Left:
-			b.WriteString("closed ")
-		case s.Votes != "":
-			b.WriteString("in " + s.Votes + " ")
-		default:
-			b.WriteString("in no call ")
-		}
-		fmt.Fprintf(&b, "after %s", s.Last)
-		if s.Since > 0 {
-			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))
-		}
 	case s.Doing == Outside && s.Votes != "":
 		b.WriteString("in " + s.Votes)
 	default:
 		b.WriteString(s.Doing.String())
+		if s.Doing >= Silent && s.Doing != Left && s.Last != "" {
+			b.WriteString(" in no call")
+		}
+	}
+	if idle := s.Doing == Outside || s.Doing >= Silent && len(s.Open) == 0; idle && s.Last != "" {
+		fmt.Fprintf(&b, " after %s", s.Last)
+		if s.Since > 0 {
+			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))
+		}
 	}
 	if s.At != "" {
 		b.WriteString(", at " + s.At)

@@ -82,7 +82,7 @@ func lookOutside() (o outside) {
 	return o
 }
 
-// watched joins, and tells what that has changed outside of it, and by what a plan was chosen. Then rank 0 gets SIGQUIT.
+// watched joins, and tells what that has changed outside of it. It tells, too, by what a plan was chosen. Then rank 0 gets SIGQUIT.
 func watched([]string) {
 	ctx, before := context.Background(), lookOutside()
 	comm, err := planner.Join(ctx, &planner.Options{Machine: planner.MachineAuto})

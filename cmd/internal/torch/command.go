@@ -4,6 +4,7 @@ package torch
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/cmd/libtierflow/abi"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join/env"
 )
 
@@ -117,13 +119,7 @@ func (b *builder) build(ctx context.Context) error {
 
 // library is the file to copy.
 func (b *builder) library() (string, error) {
-	file := b.lib
-	if file == "" {
-		file = os.Getenv(env.Lib)
-	}
-	if file == "" {
-		file = library
-	}
+	file := cmp.Or(b.lib, os.Getenv(env.Lib), library)
 	if _, err := os.Stat(file); err != nil {
 		return "", fmt.Errorf("%w: go build -buildmode=c-shared -o %s ./cmd/libtierflow makes it, --lib says where it is", err, library)
 	}
@@ -198,8 +194,5 @@ func place(from, to string, mode os.FileMode) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(to+".new", b, mode); err != nil {
-		return err
-	}
-	return os.Rename(to+".new", to)
+	return files.Write(to, b, mode)
 }
