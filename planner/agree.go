@@ -164,7 +164,7 @@ func (p *policy) share(ctx context.Context, b *base, s announcement, data []byte
 		p.table = &choose.Table{Table: t, Origin: s.From + " of rank 0"}
 	}
 	if s.Rules > 0 {
-		rules, err := parseRules(s.RulesFrom+" of rank 0", string(data[s.Table:]), b.registry)
+		rules, err := choose.ParseRules(s.RulesFrom+" of rank 0", string(data[s.Table:]), b.registry)
 		if err != nil {
 			return err
 		}

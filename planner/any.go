@@ -24,10 +24,8 @@ func (c *Comm) Any(ctx context.Context, yes bool) (bool, error) {
 	return err == nil && votes[0] > 0, err
 }
 
-// Under returns the executor's communicator and the registry of submodules behind c,
-// for packages with programs of their own. It is an error if no function of this
-// package made c.
-func (c *Comm) Under() (*executor.Comm, submodules.Registry, error) {
+// under is raw.Under.
+func (c *Comm) under() (*executor.Comm, submodules.Registry, error) {
 	if err := c.checkMade(); err != nil {
 		return nil, nil, err
 	}

@@ -1,46 +1,25 @@
 package planner
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/internal/cache"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
 )
 
-// maxKept is how many files of a kind are kept. Writing one more removes the oldest.
-const maxKept = 64
-
-// Kinds of files kept in the user's cache folder.
-const (
-	KeptMachines = "machines"
-	KeptTables   = "tables"
-)
-
-// KeptFolder returns the folder of measurements kept by jobs, [KeptMachines] or
-// [KeptTables]. Without a home it is an error.
-func KeptFolder(kind string) (string, error) {
-	base, err := os.UserCacheDir()
-	if err != nil {
-		return "", err
-	}
-	return filepath.Join(base, "tierflow", kind), nil
-}
-
 // keptFile returns rank 0's file for measurements of a job. Jobs with the same nodes, placement,
 // congestion control, TLS and text in what share one. Empty: there is no place for it.
 func keptFile(kind string, job *join.Job, congestion, what string) string {
-	folder, err := KeptFolder(kind)
+	folder, err := cache.Folder(kind)
 	if err != nil {
 		return ""
 	}
@@ -56,12 +35,12 @@ func keptFile(kind string, job *join.Job, congestion, what string) string {
 
 // keptMachine returns rank 0's file for the machine of a job.
 func keptMachine(job *join.Job, congestion string) string {
-	return keptFile(KeptMachines, job, congestion, fmt.Sprintf("machine %d of probe %d", machine.Version, probeVersion))
+	return keptFile(cache.Machines, job, congestion, fmt.Sprintf("machine %d of probe %d", machine.Version, probeVersion))
 }
 
 // keptTable returns rank 0's file for the table of a job. Other links have another one.
 func (o *settings) keptTable(job *join.Job) string {
-	return keptFile(KeptTables, job, o.Congestion, fmt.Sprintf("table %d over %q", table.Version, o.Links))
+	return keptFile(cache.Tables, job, o.Congestion, fmt.Sprintf("table %d over %q", table.Version, o.Links))
 }
 
 // remembers reports whether a job looks for a kept table, and keeps the results of its trials: unless
@@ -78,7 +57,7 @@ func (o *settings) tableOn(job *join.Job, reg submodules.Registry) (*choose.Tabl
 		return t, err
 	}
 	name := o.keptTable(job)
-	t, err := LoadTable(name, reg)
+	t, err := choose.LoadTable(name, reg)
 	if err != nil {
 		return nil, nil
 	}
@@ -105,39 +84,4 @@ func (s machineSource) onJob(job *join.Job, congestion string, managed bool) mac
 		}
 	}
 	return s
-}
-
-// keepFile writes a file so that others see all of it or nothing, and only this user reads a new one.
-// In a folder of [KeptFolder], which it makes, the oldest files go if there are too many.
-func keepFile(name string, data []byte) error {
-	folder := filepath.Dir(name)
-	for _, kind := range []string{KeptMachines, KeptTables} {
-		if own, err := KeptFolder(kind); err == nil && folder == own {
-			if err = os.MkdirAll(folder, 0o700); err != nil {
-				return err
-			}
-			defer dropOldest(folder)
-		}
-	}
-	return files.Output(name, data, 0o600)
-}
-
-// dropOldest removes the oldest files of a folder. Another job may do the same: a file already gone
-// is no error.
-func dropOldest(folder string) {
-	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	if err != nil || len(names) <= maxKept {
-		return
-	}
-	changed := func(name string) int64 {
-		info, err := os.Stat(name)
-		if err != nil {
-			return 0
-		}
-		return info.ModTime().UnixNano()
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Compare(changed(a), changed(b)) })
-	for _, name := range names[:len(names)-maxKept] {
-		_ = os.Remove(name)
-	}
 }

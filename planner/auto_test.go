@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
@@ -52,7 +53,7 @@ func explained(t *testing.T, n int, managed bool) string {
 // kept lists the files of a kind that are kept.
 func kept(t *testing.T, kind string) []string {
 	t.Helper()
-	folder, err := planner.KeptFolder(kind)
+	folder, err := raw.KeptFolder(kind)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,13 +69,13 @@ func kept(t *testing.T, kind string) []string {
 func TestMachineIsFound(t *testing.T) {
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir())
-	if text := explained(t, 3, false); strings.Contains(text, "machine: ") || len(kept(t, planner.KeptMachines)) > 0 {
-		t.Errorf("ranks that nobody manages have measured the machine, and keep %v:\n%s", kept(t, planner.KeptMachines), text)
+	if text := explained(t, 3, false); strings.Contains(text, "machine: ") || len(kept(t, raw.KeptMachines)) > 0 {
+		t.Errorf("ranks that nobody manages have measured the machine, and keep %v:\n%s", kept(t, raw.KeptMachines), text)
 	}
 	if text := explained(t, 3, true); !strings.Contains(text, "machine: ranks, measured by pairs") {
 		t.Fatalf("the first job has measured nothing:\n%s", text)
 	}
-	names := kept(t, planner.KeptMachines)
+	names := kept(t, raw.KeptMachines)
 	if len(names) != 1 {
 		t.Fatalf("kept are %v, want one machine", names)
 	}
@@ -111,8 +112,8 @@ func TestMachineIsFound(t *testing.T) {
 			t.Errorf("a machine that is another one now was believed:\n%s", got)
 		}
 	}
-	if explained(t, 2, true); len(kept(t, planner.KeptMachines)) != 2 {
-		t.Errorf("kept are %v, want one for each number of nodes", kept(t, planner.KeptMachines))
+	if explained(t, 2, true); len(kept(t, raw.KeptMachines)) != 2 {
+		t.Errorf("kept are %v, want one for each number of nodes", kept(t, raw.KeptMachines))
 	}
 }
 

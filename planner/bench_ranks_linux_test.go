@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
@@ -185,7 +186,7 @@ func (d duty) start(ctx context.Context, b *testing.B, t *levels.Topology) *plan
 			}
 		})
 	}
-	c, err := planner.JoinAs(ctx, join.Config{
+	c, err := raw.JoinAs(ctx, join.Config{
 		Size: t.Size(), Rendezvous: []string{l.Addr().String()}, Secret: "a test", Node: node(0), Listener: l,
 	}, nil)
 	if err != nil {

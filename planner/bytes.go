@@ -3,11 +3,11 @@ package planner
 import (
 	"errors"
 	"unsafe"
+
+	"github.com/tierflow/tierflow/planner/internal/inside"
 )
 
-func asBytes[T any](s []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
-}
+func asBytes[T any](s []T) []byte { return inside.Bytes(s) }
 
 var errOverlap = errors.New("send and receive buffers overlap in part; they must be the same or apart")
 

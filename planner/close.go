@@ -46,7 +46,7 @@ func (c *Comm) Revoke(reason error) error {
 }
 
 // Abort ends the job, as MPI_Abort does: the calls of all ranks on all communicators, waiting ones and later ones,
-// return an error that wraps [ErrAborted] and has the reason. [Retry] and [Elastic] don't go on after it, and the
+// return an error that wraps [ErrAborted] and has the reason. Package elastic doesn't go on after it, and the
 // launcher starts nobody anew. It ends no process: a program ends by itself, and so it returns the error, for the
 // program to return. Abort waits for no other program, and afterwards this rank's Close doesn't either. Any goroutine may
 // call it.

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 )
 
 // A deferred Close tells the others why its goroutine is unwound, even if the panic is
@@ -134,7 +135,7 @@ func TestAbort(t *testing.T) {
 				}
 				return c.Close()
 			}
-			c, err = planner.Retry(ctx, c, func(c *planner.Comm) error { return planner.Barrier(ctx, c) })
+			c, err = elastic.Retry(ctx, c, func(c *planner.Comm) error { return planner.Barrier(ctx, c) })
 			if text := fmt.Sprint(err); !errors.Is(err, planner.ErrAborted) || planner.Recoverable(err) || !strings.Contains(text, "rank 1 aborted: the disk is full") {
 				return fmt.Errorf("heard %w", err)
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/half"
 )
@@ -347,7 +348,7 @@ func TestCounters(t *testing.T) {
 				return err
 			}
 		}
-		n := c.Counters()
+		n := raw.Counters(c)
 		if c.Rank() == 0 && (n.Runs != 2 || n.Eager != 1 || n.Direct != 1 || n.Bytes != 10_010) {
 			t.Errorf("%+v, want one small and one large message", n)
 		}

@@ -138,10 +138,16 @@ func (c *Comm) Links() string {
 	return c.common.Links
 }
 
-// Counters returns the counts of this rank's work on the communicator.
-func (c *Comm) Counters() executor.Counters {
+// counters is raw.Counters.
+func (c *Comm) counters() executor.Counters {
 	c.mustBeMade()
 	return c.comm.Counters()
+}
+
+// Err says why the communicator is broken; nil: it isn't, as far as this rank has heard. It sends no message.
+func (c *Comm) Err() error {
+	c.mustBeMade()
+	return c.comm.Err()
 }
 
 // checkMade returns an error unless a function of this package made c.

@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -66,7 +67,7 @@ func TestRanksDecideAlike(t *testing.T) {
 			for range []int{280, 10, 0}[(c.Rank()+int(seed))%3] { // the memo keeps 256
 				r := drawShared(own, c.Size())
 				r.Count = 1 + r.Count%64
-				if _, err := c.ExplainRequest(r); err != nil {
+				if _, err := raw.Explain(c, r); err != nil {
 					return err
 				}
 			}
@@ -74,12 +75,12 @@ func TestRanksDecideAlike(t *testing.T) {
 			for _, i := range own.Perm(len(rs)) {
 				r := rs[i]
 				r.InPlace = own.IntN(2) == 0
-				r, err := c.Canonical(r)
+				r, err := raw.Canonical(c, r)
 				if err != nil {
 					return err
 				}
 				send, recv := r.Buffers(levels.Rank(c.Rank()), c.Size())
-				col, err := c.Prepare(t.Context(), r, make([]byte, send), make([]byte, recv))
+				col, err := raw.Prepare(t.Context(), c, r, make([]byte, send), make([]byte, recv))
 				if err != nil {
 					return err
 				}
@@ -115,7 +116,7 @@ func TestTrialsCountOnAllRanks(t *testing.T) {
 		inPlace := r
 		inPlace.InPlace = true
 		one, two := make([]byte, 32000), make([]byte, 32000)
-		before, err := c.PrepareNamed("before", inPlace, nil, one, nil) // without a trial
+		before, err := raw.PrepareNamed(c, "before", inPlace, nil, one, nil) // without a trial
 		if err != nil {
 			return err
 		}
@@ -124,15 +125,15 @@ func TestTrialsCountOnAllRanks(t *testing.T) {
 		}
 		c.KeepTrial(r, mustPlan(tried))
 		for i := range int64(300 * (c.Rank() % 2)) { // the memo keeps 256
-			if _, err := c.ExplainRequest(tasks.Request{Coll: tasks.Bcast, Count: 1 + i, Type: tasks.Int64}); err != nil {
+			if _, err := raw.Explain(c, tasks.Request{Coll: tasks.Bcast, Count: 1 + i, Type: tasks.Int64}); err != nil {
 				return err
 			}
 		}
-		named, err := c.PrepareNamed("after", inPlace, nil, one, nil)
+		named, err := raw.PrepareNamed(c, "after", inPlace, nil, one, nil)
 		if err != nil {
 			return err
 		}
-		made, err := c.Prepare(t.Context(), r, one, two)
+		made, err := raw.Prepare(t.Context(), c, r, one, two)
 		if err != nil {
 			return err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/internal/cache"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -147,7 +148,7 @@ func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured
 	}
 	w.tables.Lock()
 	defer w.tables.Unlock()
-	t, err := LoadTable(p.tableFile, b.registry)
+	t, err := choose.LoadTable(p.tableFile, b.registry)
 	if err != nil {
 		t = &table.Table{Version: table.Version, Provenance: table.Provenance{Method: table.Tried, Links: p.common.Links}}
 	}
@@ -166,9 +167,8 @@ func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured
 	_ = p.keepTable(t)
 }
 
-// KeepTable writes a table to [Comm.TableFile], for later jobs of the same ranks. It
-// appears whole or not at all, and only this user reads it.
-func (c *Comm) KeepTable(t *table.Table) error {
+// keepForLater is raw.KeepTable.
+func (c *Comm) keepForLater(t *table.Table) error {
 	if err := c.checkMade(); err != nil {
 		return err
 	}
@@ -184,12 +184,11 @@ func (p *policy) keepTable(t *table.Table) error {
 	if err != nil {
 		return err
 	}
-	return keepFile(p.tableFile, data)
+	return cache.Write(p.tableFile, data)
 }
 
-// TableFile names the file of the decision table for jobs of the same processes, unless they are
-// told of another one. It is empty on ranks but rank 0, and without a place for it.
-func (c *Comm) TableFile() string {
+// ownTableFile is raw.TableFile.
+func (c *Comm) ownTableFile() string {
 	c.mustBeMade()
 	return c.tableFile
 }

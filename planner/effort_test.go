@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -111,13 +112,13 @@ func TestTrialsAreKept(t *testing.T) {
 		return summed(t, comms)
 	}
 	auto := planner.MachineAuto
-	if job(3, &planner.Options{Machine: auto, Effort: planner.EffortMeasure}); len(kept(t, planner.KeptTables)) > 0 {
-		t.Errorf("ranks that nobody manages keep %v", kept(t, planner.KeptTables))
+	if job(3, &planner.Options{Machine: auto, Effort: planner.EffortMeasure}); len(kept(t, raw.KeptTables)) > 0 {
+		t.Errorf("ranks that nobody manages keep %v", kept(t, raw.KeptTables))
 	}
 	if text := job(3, &planner.Options{Machine: auto, Effort: planner.EffortMeasure, Managed: true}); !strings.Contains(text, sayTried) {
 		t.Fatalf("nothing was tried:\n%s", text)
 	}
-	names := kept(t, planner.KeptTables)
+	names := kept(t, raw.KeptTables)
 	if len(names) != 1 {
 		t.Fatalf("%v: want one table", names)
 	}
@@ -126,7 +127,7 @@ func TestTrialsAreKept(t *testing.T) {
 	}
 	decided := "table: " + names[0] + " of rank 0, of single calls\n"
 	other := joinProcesses(t, 3, 1, &planner.Options{Machine: auto})
-	text, err := other[0].ExplainRequest(tasks.Request{Coll: tasks.Allreduce, Op: tasks.Sum, Type: tasks.Int64, Count: 600})
+	text, err := raw.Explain(other[0], tasks.Request{Coll: tasks.Allreduce, Op: tasks.Sum, Type: tasks.Int64, Count: 600})
 	if err != nil || !strings.Contains(text, "this size was not tried") {
 		t.Errorf("%v: a size that was not tried:\n%s", err, text)
 	}

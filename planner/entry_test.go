@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // enterAll joins four ranks on two nodes, each with options and a context of its own, and returns their errors.
@@ -33,7 +34,7 @@ func enterAll(t *testing.T, prepare func(rank int, ctx context.Context) (context
 		own, o := prepare(r, ctx)
 		all.Go(func() {
 			var c *planner.Comm
-			if c, errs[r] = planner.JoinAs(own, cfg, o); errs[r] == nil {
+			if c, errs[r] = raw.JoinAs(own, cfg, o); errs[r] == nil {
 				errs[r] = errors.New("this rank entered")
 				_ = c.Close()
 			}

@@ -12,11 +12,11 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// An Exchange is a gather, scatter or alltoall of blocks. Only a block's sender and receiver know
+// An exchange is a gather, scatter or alltoall of blocks. Only a block's sender and receiver know
 // its size: MPI_Gatherv is one, and there the root alone knows all of them. No
 // rank tells sizes before. Short blocks go in envelopes of equal size, by a collective
 // compiled once for all sizes. Each long one goes at the same time from rank to rank.
-type Exchange struct {
+type exchange struct {
 	c        *Comm
 	coll     tasks.Collective
 	col      *Collective // of envelopes
@@ -50,16 +50,8 @@ const (
 	allEnvelopes  = 4 << 10
 )
 
-// StartExchange begins an exchange: give[i] is this rank's block for rank i, and get[i] the memory for
-// rank i's block. coll is [tasks.Gather] or [tasks.Scatter], with root alone getting or
-// giving, or [tasks.Alltoall], without a root. A rank may leave out the list it has no use for.
-// All ranks must make it in the same order as other collectives. Blocks must not be
-// touched before it has ended.
-//
-// A block longer or shorter than expected is an error on the receiving rank. In
-// [Comm.Exchange] all other blocks arrive then. A started exchange
-// breaks the communicator if the expected block was a long one.
-func (c *Comm) StartExchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*Exchange, error) {
+// startExchange is raw.StartExchange.
+func (c *Comm) startExchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*exchange, error) {
 	x, err := c.exchange(ctx, coll, root, give, get)
 	if err != nil {
 		return nil, err
@@ -78,8 +70,8 @@ func (c *Comm) StartExchange(ctx context.Context, coll tasks.Collective, root in
 	return x, nil
 }
 
-// Exchange is [Comm.StartExchange] and Wait in one call.
-func (c *Comm) Exchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) error {
+// exchangeBlocks is raw.Exchange.
+func (c *Comm) exchangeBlocks(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) error {
 	x, err := c.exchange(ctx, coll, root, give, get)
 	if err != nil {
 		return err
@@ -92,7 +84,7 @@ func (c *Comm) Exchange(ctx context.Context, coll tasks.Collective, root int, gi
 }
 
 // exchange fills the envelopes and begins to send the long blocks.
-func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*Exchange, error) {
+func (c *Comm) exchange(ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (*exchange, error) {
 	if err := c.checkCall(ctx); err != nil {
 		return nil, fmt.Errorf("exchange: %w", err)
 	}
@@ -155,14 +147,14 @@ func (b *base) ownLists(coll tasks.Collective, root int, give, get [][]byte) (gi
 }
 
 // borrowExchange takes an exchange of an earlier call, or makes one.
-func (c *Comm) borrowExchange(coll tasks.Collective, root levels.Rank) (*Exchange, error) {
+func (c *Comm) borrowExchange(coll tasks.Collective, root levels.Rank) (*exchange, error) {
 	envelope := min(max(allEnvelopes/c.Size(), leastEnvelope), mostEnvelope)
-	r, err := c.Canonical(tasks.Request{Coll: coll, Count: int64(envelope), Type: tasks.Uint8, Root: root})
+	r, err := c.checkRequest(tasks.Request{Coll: coll, Count: int64(envelope), Type: tasks.Uint8, Root: root})
 	if err != nil {
 		return nil, err
 	}
 	x, err := c.store.borrow(use{exchangeCall, r}, func() (program, error) {
-		x := &Exchange{c: c, coll: coll, envelope: envelope}
+		x := &exchange{c: c, coll: coll, envelope: envelope}
 		n, m := r.Buffers(c.comm.Rank(), c.Size())
 		x.send, x.recv = make([]byte, n), make([]byte, m)
 		d, err := c.choose(r, c.topology, c.registry)
@@ -175,24 +167,24 @@ func (c *Comm) borrowExchange(coll tasks.Collective, root levels.Rank) (*Exchang
 	if err != nil {
 		return nil, err
 	}
-	return x.(*Exchange), nil
+	return x.(*exchange), nil
 }
 
-func (x *Exchange) place() *place { return &x.inStore }
+func (x *exchange) place() *place { return &x.inStore }
 
-func (x *Exchange) footprint() int64 {
+func (x *exchange) footprint() int64 {
 	return x.col.run.Footprint() + int64(len(x.send)+len(x.recv))
 }
 
 // clear lets the caller's blocks go, after a good end.
-func (x *Exchange) clear() {
+func (x *exchange) clear() {
 	x.get, x.pending, x.wrong = nil, nil, nil
 	clear(x.long)
 	x.long = x.long[:0]
 }
 
 // outgoing is the envelope to a rank.
-func (x *Exchange) outgoing(to int) []byte {
+func (x *exchange) outgoing(to int) []byte {
 	if x.coll == tasks.Gather {
 		return x.send
 	}
@@ -200,7 +192,7 @@ func (x *Exchange) outgoing(to int) []byte {
 }
 
 // incoming is the envelope from a rank, nil if none comes.
-func (x *Exchange) incoming(from int) []byte {
+func (x *exchange) incoming(from int) []byte {
 	if x.coll != tasks.Scatter {
 		return x.recv[from*x.envelope:][:x.envelope]
 	}
@@ -211,19 +203,19 @@ func (x *Exchange) incoming(from int) []byte {
 }
 
 // check notes a block of another size than this rank expects.
-func (x *Exchange) check(from, n int) {
+func (x *exchange) check(from, n int) {
 	if want := len(x.get[from]); n != want && x.wrong == nil {
 		x.wrong = fmt.Errorf("%v: rank %d gives rank %d %d bytes, which expects %d", x.coll, from, x.c.Rank(), n, want)
 	}
 }
 
 // isLong reports whether a block of a rank comes by itself.
-func (x *Exchange) isLong(from, n int) bool {
+func (x *exchange) isLong(from, n int) bool {
 	return from != x.c.Rank() && x.incoming(from) != nil && n > x.envelope-sizeBytes
 }
 
 // receive begins to receive a long block.
-func (x *Exchange) receive(ctx context.Context, from int, block []byte) {
+func (x *exchange) receive(ctx context.Context, from int, block []byte) {
 	t, err := x.c.comm.Recv(ctx, levels.Rank(from), x.tag, tasks.Uint8, block)
 	if err != nil {
 		x.wrong = err
@@ -234,7 +226,7 @@ func (x *Exchange) receive(ctx context.Context, from int, block []byte) {
 
 // open takes the short blocks out of their envelopes. With receive it begins to receive the
 // long ones. A long block of unexpected size goes to other memory: its sender must not wait.
-func (x *Exchange) open(ctx context.Context, receive bool) {
+func (x *exchange) open(ctx context.Context, receive bool) {
 	for from, block := range x.get {
 		if from == x.c.Rank() || x.incoming(from) == nil {
 			continue
@@ -255,7 +247,7 @@ func (x *Exchange) open(ctx context.Context, receive bool) {
 }
 
 // end waits for the long blocks.
-func (x *Exchange) end(ctx context.Context, err error) error {
+func (x *exchange) end(ctx context.Context, err error) error {
 	for _, t := range x.long {
 		if failed := t.Wait(ctx); err == nil {
 			err = failed
@@ -273,7 +265,7 @@ func (x *Exchange) end(ctx context.Context, err error) error {
 }
 
 // Done reports whether it has ended on this rank, and Wait would return at once.
-func (x *Exchange) Done() bool {
+func (x *exchange) Done() bool {
 	if !x.pending.Done() {
 		return false
 	}
@@ -282,7 +274,7 @@ func (x *Exchange) Done() bool {
 
 // Wait blocks until it has ended on this rank. It must be called once for each start. The
 // exchange can't be used afterwards. If ctx is cancelled first, the communicator breaks on all ranks.
-func (x *Exchange) Wait(ctx context.Context) error {
+func (x *exchange) Wait(ctx context.Context) error {
 	err := x.pending.Wait(ctx)
 	if err == nil {
 		x.open(ctx, false)

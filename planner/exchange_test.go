@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -48,7 +49,7 @@ func TestExchange(t *testing.T) {
 	t.Logf("seed %d", seed)
 	onBothKinds(t, 2, 2, nil, func(ctx context.Context, c *planner.Comm) error {
 		type under struct {
-			x         *planner.Exchange
+			x         raw.Pending
 			get, want [][]byte
 		}
 		var started []under
@@ -68,7 +69,7 @@ func TestExchange(t *testing.T) {
 				}
 				give, get, want := exchanged(c, coll, root, func(from, to int) int { return exchangeLength(seed, round, from, to) })
 				if round%2 == 0 {
-					if err := c.Exchange(ctx, coll, root, give, get); err != nil {
+					if err := raw.Exchange(ctx, c, coll, root, give, get); err != nil {
 						return err
 					}
 					if err := check(fmt.Sprint(coll, " ", round), get, want); err != nil {
@@ -76,7 +77,7 @@ func TestExchange(t *testing.T) {
 					}
 					continue
 				}
-				x, err := c.StartExchange(ctx, coll, root, give, get)
+				x, err := raw.StartExchange(ctx, c, coll, root, give, get)
 				if err != nil {
 					return err
 				}
@@ -113,7 +114,7 @@ func TestExchangeOfOtherSizes(t *testing.T) {
 				}
 				return 100 * from
 			})
-			err := c.Exchange(ctx, tasks.Gather, 1, give, get)
+			err := raw.Exchange(ctx, c, tasks.Gather, 1, give, get)
 			want := fmt.Sprintf("rank 2 gives rank 1 %d bytes, which expects %d", test.gives, test.expects)
 			if c.Rank() == 1 && (err == nil || !strings.Contains(err.Error(), want)) || c.Rank() != 1 && err != nil {
 				return fmt.Errorf("error %v, want on rank 1 %q", err, want)
@@ -128,7 +129,7 @@ func TestExchangeOfOtherSizes(t *testing.T) {
 			{tasks.Alltoall, 4, 4, "root 4: ranks are 0 to 3"},
 			{tasks.Alltoall, 0, 3, "has 3 blocks to give; it must have one for each of 4 ranks"},
 		} {
-			err := c.Exchange(ctx, test.coll, test.root, make([][]byte, test.len), make([][]byte, 4))
+			err := raw.Exchange(ctx, c, test.coll, test.root, make([][]byte, test.len), make([][]byte, 4))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				return fmt.Errorf("error %v, want %q", err, test.want)
 			}

@@ -31,16 +31,6 @@ func DecideBy(t *table.Table, r tasks.Request, on *levels.Topology) (p tasks.Pla
 	return d.Plan, byTable, nil
 }
 
-// StandingOf is what a rank tells of its state as Sync begins.
-func StandingOf(revision uint64, parts ...Part) []uint64 {
-	return []uint64{revision, 0, shapeOf(parts)}
-}
-
-// Stay is what [Elastic] does once it has joined.
-func (o *ElasticOptions) Stay(ctx context.Context, c *Comm, f func(ctx context.Context, c *Comm, change *Change) error) (*Comm, error) {
-	return o.stay(ctx, c, f)
-}
-
 // EstimateBy is what a table says a plan takes, in ns; 0 if it doesn't.
 func EstimateBy(t *table.Table, r tasks.Request, on *levels.Topology, p tasks.Plan) float64 {
 	for _, e := range t.Find(r, on, "", all.Submodules()).Estimates {

@@ -16,6 +16,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -127,7 +128,7 @@ func (h *hall) comeBy(ctx context.Context, t *testing.T, slot int, cfg join.Conf
 	cfg.Node, cfg.Secret = fmt.Sprintf("node%d", slot/h.perNode), "the secret of a test, which is long enough"
 	came := make(chan *planner.Comm, 1)
 	h.running.Go(func() {
-		c, err := planner.JoinAs(ctx, cfg, nil)
+		c, err := raw.JoinAs(ctx, cfg, nil)
 		if err != nil && ctx.Err() == nil {
 			t.Errorf("newcomer %d: %v", slot, err)
 		}

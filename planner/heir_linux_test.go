@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // heirVariable is the number of ranks, for the rank of TestHeirsHideNoDeath with a process of its own.
@@ -92,7 +93,7 @@ func surviveHeir(ctx context.Context, cfg join.Config, victim int, summed, faile
 	hasSummed, hasFailed := sync.OnceFunc(summed.Done), sync.OnceFunc(failed.Done)
 	defer hasSummed()
 	defer hasFailed()
-	c, err := planner.JoinAs(ctx, cfg, nil)
+	c, err := raw.JoinAs(ctx, cfg, nil)
 	if err != nil {
 		return err
 	}

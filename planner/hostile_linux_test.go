@@ -24,6 +24,7 @@ import (
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -74,7 +75,7 @@ func TestHostileConnections(t *testing.T) {
 			case 3:
 				cfg.Rendezvous = []string{tap.address}
 			}
-			comms[r], err = planner.JoinAs(t.Context(), cfg, nil)
+			comms[r], err = raw.JoinAs(t.Context(), cfg, nil)
 			return err
 		})
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -174,9 +175,9 @@ func TestElasticLeavesOut(t *testing.T) {
 				}
 			}()
 			inHungBubble(t, "1x4", limit, func(ctx context.Context, c *planner.Comm, hang func()) (*planner.Comm, error) {
-				o := planner.ElasticOptions{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.NewTextHandler(said, nil))}, LeaveOut: test.leaveOut}
+				o := elastic.Options{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.NewTextHandler(said, nil))}, LeaveOut: test.leaveOut}
 				began, hung, late, step, one := time.Now(), false, test.late, 0, c.Rank() == 1
-				next, err := o.Stay(ctx, c, func(ctx context.Context, c *planner.Comm, change *planner.Change) error {
+				next, err := elastic.Stay(ctx, c, &o, func(ctx context.Context, c *planner.Comm, change *planner.Change) error {
 					if change != nil && len(change.Lost) > 0 {
 						if took := time.Since(began); took < test.want || took > test.want+100*time.Millisecond || test.want == 0 {
 							return fmt.Errorf("without %v after %v", change.Lost, took)
@@ -442,10 +443,10 @@ func playDrawn(ctx context.Context, c *planner.Comm, p pauses, steps int, limit 
 			clocktest.Pause(ctx, d)
 		}
 	}
-	o := planner.ElasticOptions{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.DiscardHandler)}}
-	next, err := o.Stay(ctx, c, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+	o := elastic.Options{Options: &planner.Options{CallTimeout: limit, Log: slog.New(slog.DiscardHandler)}}
+	next, err := elastic.Stay(ctx, c, &o, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
 		at("sync")
-		if _, err := planner.Sync(ctx, c, uint64(state[0]), planner.PartOf("state", state)); err != nil {
+		if _, err := elastic.Sync(ctx, c, uint64(state[0]), elastic.PartOf("state", state)); err != nil {
 			return err
 		}
 		for int(state[0]) < steps {

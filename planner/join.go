@@ -47,11 +47,11 @@ func Join(ctx context.Context, o *Options) (*Comm, error) {
 	if cfg.Rank == 0 {
 		o.warnOfVariables()
 	}
-	return JoinAs(ctx, cfg, o)
+	return joinAs(ctx, cfg, o)
 }
 
-// JoinAs is [Join] with a configuration from elsewhere.
-func JoinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
+// joinAs is raw.JoinAs.
+func joinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("join: %w", errNoContext)
 	}
@@ -221,7 +221,7 @@ func (e *entry) open(ctx context.Context) error {
 		return err
 	}
 	origin := e.agreed.PlanOrigin + " of rank 0"
-	forced, err := ParseForced(e.agreed.Plan, origin, registry)
+	forced, err := choose.ParseForced(e.agreed.Plan, origin, registry)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // limited are programs that TestLimits runs in processes with a limit.
@@ -20,7 +21,7 @@ var limited = map[string]func(t *testing.T){
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		cfg := join.Config{Rank: 0, Size: 200, Rendezvous: []string{"127.0.0.1:0"}, Secret: "a test"}
-		if _, err := planner.JoinAs(ctx, cfg, nil); err != nil {
+		if _, err := raw.JoinAs(ctx, cfg, nil); err != nil {
 			t.Fatal(err)
 		}
 	},

@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -223,11 +224,11 @@ func TestWrongTopologies(t *testing.T) {
 	for what, f := range map[string]func() error{
 		"the context is nil":  func() error { return second((&tune.Search{Topology: two}).Run(nobody, nil)) },
 		"the meter is nil":    func() error { return second((&tune.Search{Topology: two}).Run(t.Context(), nil)) },
-		"rank 0 of -1":        func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: -1}, nil)) },
-		"rank 3 of 1":         func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 1, Rank: 3}, nil)) },
-		"rank 2; allowed are": func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 2, Rank: 2}, nil)) },
-		"no secret; allowed":  func() error { return second(planner.JoinAs(t.Context(), join.Config{Size: 2}, nil)) },
-		"join: the context":   func() error { return second(planner.JoinAs(nobody, join.Config{Size: 2}, nil)) },
+		"rank 0 of -1":        func() error { return second(raw.JoinAs(t.Context(), join.Config{Size: -1}, nil)) },
+		"rank 3 of 1":         func() error { return second(raw.JoinAs(t.Context(), join.Config{Size: 1, Rank: 3}, nil)) },
+		"rank 2; allowed are": func() error { return second(raw.JoinAs(t.Context(), join.Config{Size: 2, Rank: 2}, nil)) },
+		"no secret; allowed":  func() error { return second(raw.JoinAs(t.Context(), join.Config{Size: 2}, nil)) },
+		"join: the context":   func() error { return second(raw.JoinAs(nobody, join.Config{Size: 2}, nil)) },
 		"join: the context ":  func() error { return second(planner.Join(nobody, nil)) },
 	} {
 		wantError(t, what, caught(f), what)
@@ -262,7 +263,7 @@ func TestWrongOptions(t *testing.T) {
 				t.Setenv(test.name, test.value)
 			}
 			wantError(t, "goroutine ranks", second(planner.Local("2x2", &test.o)), test.want...)
-			wantError(t, "a job of one", second(planner.JoinAs(t.Context(), join.Config{Size: 1}, &test.o)), test.want...)
+			wantError(t, "a job of one", second(raw.JoinAs(t.Context(), join.Config{Size: 1}, &test.o)), test.want...)
 			for r, err := range joinErrors(t, 2, &test.o) {
 				wantError(t, fmt.Sprint("process ", r), err, test.want...)
 			}
@@ -289,7 +290,7 @@ func joinErrors(t *testing.T, n int, o *planner.Options) []error {
 		}
 		go func() { // waited for below
 			var c *planner.Comm
-			if c, errs[r] = planner.JoinAs(ctx, cfg, o); errs[r] == nil {
+			if c, errs[r] = raw.JoinAs(ctx, cfg, o); errs[r] == nil {
 				_ = c.Close()
 			}
 			ended <- r

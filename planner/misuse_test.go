@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -226,7 +227,7 @@ var (
 		{"Rank", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Rank() }) }},
 		{"Size", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Size() }) }},
 		{"Topology", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Topology() }) }},
-		{"Counters", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Counters() }) }},
+		{"Counters", func(_ context.Context, c *planner.Comm) error { return says(func() { raw.Counters(c) }) }},
 		{"Links", func(_ context.Context, c *planner.Comm) error { return says(func() { c.Links() }) }},
 	}
 )

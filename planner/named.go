@@ -8,12 +8,8 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// PrepareNamed is [Comm.Prepare] of a collective with a name. The name must be the same on all
-// ranks: else they get [ErrMismatch], and its text has the names. So a program with many collectives
-// of equal requests, for different things, hears of it when ranks confuse them.
-//
-// like is nil, or a collective of the same communicator and request. The two share a program then.
-func (c *Comm) PrepareNamed(name string, r tasks.Request, send, recv []byte, like *Collective) (*Collective, error) {
+// prepareNamed is raw.PrepareNamed.
+func (c *Comm) prepareNamed(name string, r tasks.Request, send, recv []byte, like *Collective) (*Collective, error) {
 	r, err := c.checkRaw(r, send, recv)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -16,14 +17,14 @@ func TestNamesDiffer(t *testing.T) {
 	err := planner.Run(t.Context(), "1x2", nil, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]byte, 8)
 		r := tasks.Request{Coll: tasks.Allreduce, Count: 2, Type: tasks.Float32, Op: tasks.Sum, InPlace: true}
-		same, err := c.PrepareNamed("weights", r, nil, buf, nil)
+		same, err := raw.PrepareNamed(c, "weights", r, nil, buf, nil)
 		if err != nil {
 			return err
 		}
 		if err := same.Run(ctx); err != nil {
 			return err
 		}
-		other, err := c.PrepareNamed(fmt.Sprintf("layer %d", c.Rank()), r, nil, buf, same)
+		other, err := raw.PrepareNamed(c, fmt.Sprintf("layer %d", c.Rank()), r, nil, buf, same)
 		if err != nil {
 			return err
 		}
@@ -38,13 +39,13 @@ func TestNamesDiffer(t *testing.T) {
 func TestNamedMisuse(t *testing.T) {
 	err := planner.Run(t.Context(), "1x1", nil, func(_ context.Context, c *planner.Comm) error {
 		r := tasks.Request{Coll: tasks.Allreduce, Count: 2, Type: tasks.Float32, Op: tasks.Sum, InPlace: true}
-		one, err := c.PrepareNamed("a", r, nil, make([]byte, 8), nil)
+		one, err := raw.PrepareNamed(c, "a", r, nil, make([]byte, 8), nil)
 		if err != nil {
 			return err
 		}
 		r.Count = 1
-		wantError(t, "another request", second(c.PrepareNamed("b", r, nil, make([]byte, 4), one)), "isn't allreduce 2 f32 sum")
-		if _, err := c.PrepareNamed("", r, nil, make([]byte, 4), nil); err == nil {
+		wantError(t, "another request", second(raw.PrepareNamed(c, "b", r, nil, make([]byte, 4), one)), "isn't allreduce 2 f32 sum")
+		if _, err := raw.PrepareNamed(c, "", r, nil, make([]byte, 4), nil); err == nil {
 			t.Error("no name passes")
 		}
 		return nil

@@ -1,15 +1,12 @@
 package planner
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/planner/rules"
-	"github.com/tierflow/tierflow/submodules"
-	"github.com/tierflow/tierflow/tasks"
 )
 
 // Options are the options of a communicator. The zero value and nil are ready
@@ -22,7 +19,7 @@ import (
 //
 // Most have a variable of the environment as their twin: tierflow info --env lists these.
 type Options struct {
-	// Plan forces plans, in the grammar of [ParseForced]. Its words are constraints: what
+	// Plan forces plans, in the grammar of [choose.ParseForced]. Its words are constraints: what
 	// is chosen is the cheapest plan that has them, of those that the others know. Empty: the
 	// environment's TIERFLOW_PLAN.
 	Plan string
@@ -105,7 +102,7 @@ type Options struct {
 	// in-place call copies its input before it. A failed call returns once the ranks that go on
 	// have agreed. Their programs need not call anything for it. After the end of its context a
 	// call returns 2 s later at most, and then this rank is none of them. Sends and receives, and
-	// [Comm.Exchange], are not uniform. In a job of processes rank 0's setting counts, for all
+	// exchanges of package raw, are not uniform. In a job of processes rank 0's setting counts, for all
 	// ranks. It holds for communicators made from this one too.
 	Uniform bool
 	// CheckNaN looks at this rank's inputs of Allreduce, Reduce, ReduceScatter, Scan and Exscan before each call. A NaN
@@ -188,24 +185,4 @@ type Options struct {
 	// Link makes messages between goroutine ranks take their time, see [local.Network] for what it
 	// leaves out. nil: they don't.
 	Link local.Shaper
-}
-
-// ParseForced reads plans in the grammar of [tasks.ParseForced]. A collective's plan may also have
-// a word of another library, as bcast:ompi=6/65536: an algorithm's number or name, a segment
-// size and a fan-out, or as bcast:mpich=binomial. tierflow info --foreign lists them. A program has
-// these words if it imports package planner/rules/foreign; tierflow run replaces those of TIERFLOW_PLAN
-// for any program. Unknown submodules and algorithms are errors; origin begins each.
-func ParseForced(text, origin string, reg submodules.Registry) (f tasks.Forced, err error) {
-	if text, err = rules.ExpandWords(text); err == nil {
-		f, err = tasks.ParseForced(text)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", origin, err)
-	}
-	for _, item := range f {
-		if err := reg.Check(item.Plan); err != nil {
-			return nil, fmt.Errorf("%s: %w", origin, err)
-		}
-	}
-	return f, nil
 }

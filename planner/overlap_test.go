@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -63,10 +64,10 @@ func TestOverlapsAreRefused(t *testing.T) {
 			_, errSplit := c.Split(ctx, 0, 0)
 			_, errDup := c.Dup(ctx)
 			_, errValue := planner.AllreduceValue(ctx, c, 1.5, tasks.Sum)
-			raw := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int64, Op: tasks.Min}
+			asked := tasks.Request{Coll: tasks.Allreduce, Count: 1, Type: tasks.Int64, Op: tasks.Min}
 			for what, err := range map[string]error{
 				"run": kept.Run(ctx), "now": planner.Allreduce(ctx, c, x, x, tasks.Max), "split": errSplit, "dup": errDup, "value": errValue,
-				"counts of an alltoallv": blocks(), "RunRequest": c.RunRequest(ctx, raw, make([]byte, 8), make([]byte, 8)),
+				"counts of an alltoallv": blocks(), "raw.Run": raw.Run(ctx, c, asked, make([]byte, 8), make([]byte, 8)),
 			} {
 				if !errors.Is(err, planner.ErrBusy) || !strings.Contains(err.Error(), "barrier") || !strings.Contains(err.Error(), "overlap_test.go:") {
 					t.Errorf("%s: %s beside a barrier: %v; want ErrBusy, with the barrier and its place", name, what, err)

@@ -4,6 +4,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules"
@@ -32,7 +33,7 @@ func (o *settings) policy(t *levels.Topology, reg submodules.Registry) (p policy
 	if p.common.Links == "" && o.Link == nil && t.IsOneProcess() {
 		p.common.Links = table.SharedMemory
 	}
-	if p.forced, err = ParseForced(c.Plan, c.PlanOrigin, reg); err == nil {
+	if p.forced, err = choose.ParseForced(c.Plan, c.PlanOrigin, reg); err == nil {
 		p.table, err = o.table(reg)
 	}
 	if err == nil {
@@ -133,28 +134,15 @@ func Decide(r tasks.Request, t *levels.Topology, o *Options) (tasks.Plan, error)
 // without ranks or buffers. If no rank can compile the plan, it returns the error of
 // creating the collective.
 func Explain(r tasks.Request, t *levels.Topology, o *Options) (string, error) {
-	d, err := Inspect(r, t, o)
+	d, err := inspect(r, t, o)
 	if err != nil {
 		return "", err
 	}
 	return d.Text, nil
 }
 
-// Decision is a chosen plan with all the reasons for it.
-type Decision struct {
-	Plan     tasks.Plan
-	Forced   tasks.Plan          // the forced part of Plan
-	Registry submodules.Registry // the submodules to choose from
-	Text     string              // as [Explain] returns it
-	Table    *table.Table        // the one consulted; nil: there is none
-	Origin   string              // of Table, such as its file; empty without one
-	Links    string              // between nodes, see [Options.Links]; empty: unknown
-	Answer   table.Answer        // of Table; without one it has no estimates
-	Fallback string              // why Table did not decide; empty: it did, or there is none
-}
-
-// Inspect is [Explain] with the parts of the text as values.
-func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error) {
+// inspect is raw.Inspect.
+func inspect(r tasks.Request, t *levels.Topology, o *Options) (*inside.Decision, error) {
 	p, d, err := planFor(r, t, o)
 	if err != nil {
 		return nil, err
@@ -163,7 +151,7 @@ func Inspect(r tasks.Request, t *levels.Topology, o *Options) (*Decision, error)
 	if _, err := asked.Fits(d.Plan, reg); err != nil {
 		return nil, err
 	}
-	all := &Decision{Plan: d.Plan, Forced: d.Forced, Registry: reg, Links: p.common.Links, Text: d.Explain(asked, reg)}
+	all := &inside.Decision{Plan: d.Plan, Forced: d.Forced, Registry: reg, Links: p.common.Links, Text: d.Explain(asked, reg)}
 	if a := d.FromTable(); a != nil {
 		all.Table, all.Origin, all.Answer = a.From.Table, a.From.Origin, a.Answer
 		if _, known := a.Plan(); !known {

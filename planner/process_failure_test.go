@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -320,9 +321,9 @@ func TestJoinErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = planner.JoinAs(ctx, join.Config{Rank: 0, Size: 2, Rendezvous: []string{l.Addr().String()}, Listener: l, Secret: "s"}, nil)
+	_, err = raw.JoinAs(ctx, join.Config{Rank: 0, Size: 2, Rendezvous: []string{l.Addr().String()}, Listener: l, Secret: "s"}, nil)
 	wantError(t, "alone of two", err, "rank 1")
-	wantError(t, "rank 5 of 2", second(planner.JoinAs(t.Context(), join.Config{Rank: 5, Size: 2}, nil)), "rank 5")
+	wantError(t, "rank 5 of 2", second(raw.JoinAs(t.Context(), join.Config{Rank: 5, Size: 2}, nil)), "rank 5")
 	t.Setenv("TIERFLOW_RANK", "x")
 	wantError(t, "a rank that is no number", second(planner.Join(t.Context(), nil)), "TIERFLOW_RANK")
 }
@@ -348,7 +349,7 @@ func TestProcessesHearWhyOneLeaves(t *testing.T) {
 			if r == culprit {
 				o.Congestion = "none-of-that-name"
 			}
-			_, errs[r] = planner.JoinAs(ctx, cfg, o)
+			_, errs[r] = raw.JoinAs(ctx, cfg, o)
 		})
 	}
 	all.Wait()

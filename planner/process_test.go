@@ -12,6 +12,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -65,7 +66,7 @@ func tryJoin(t failer, n int, o func(r int) *planner.Options, place func(r int, 
 			if r == 0 {
 				cfg.Listener = l
 			}
-			comms[r], errs[r] = planner.JoinAs(ctx, cfg, o(r))
+			comms[r], errs[r] = raw.JoinAs(ctx, cfg, o(r))
 		})
 	}
 	all.Wait()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/internal/cache"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -71,7 +72,7 @@ func (c *callCounters) write() error {
 	}
 	data, err := p.Encode()
 	if err == nil {
-		err = keepFile(c.file, data)
+		err = cache.Write(c.file, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write the profile: %w", err)

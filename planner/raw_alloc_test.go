@@ -3,6 +3,7 @@ package planner_test
 import (
 	"testing"
 
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -13,7 +14,7 @@ func TestPrepareNowAllocatesNothing(t *testing.T) {
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
 	call := func() {
-		if err := comms[0].RunRequest(t.Context(), r, in, out); err != nil {
+		if err := raw.Run(t.Context(), comms[0], r, in, out); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -29,7 +30,7 @@ func BenchmarkRunRequest(b *testing.B) {
 	defer comms[0].Close()
 	in, out := make([]byte, 64), make([]byte, 64)
 	r := tasks.Request{Coll: tasks.Allreduce, Count: 8, Type: tasks.Float64, Op: tasks.Sum}
-	prepared, err := comms[0].Prepare(b.Context(), r, in, out)
+	prepared, err := raw.Prepare(b.Context(), comms[0], r, in, out)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -42,7 +43,7 @@ func BenchmarkRunRequest(b *testing.B) {
 	})
 	b.Run("call=now", func(b *testing.B) {
 		for b.Loop() {
-			if err := comms[0].RunRequest(b.Context(), r, in, out); err != nil {
+			if err := raw.Run(b.Context(), comms[0], r, in, out); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -60,7 +61,7 @@ func BenchmarkPrepare(b *testing.B) {
 			in, out := make([]byte, 4<<20), make([]byte, 4<<20)
 			for n := int64(0); b.Loop(); n++ {
 				r := tasks.Request{Coll: tasks.Allreduce, Count: 1000 + n%500_000, Type: tasks.Float64, Op: tasks.Sum}
-				if _, err := comms[0].Prepare(b.Context(), r, in[:8*r.Count], out[:8*r.Count]); err != nil {
+				if _, err := raw.Prepare(b.Context(), comms[0], r, in[:8*r.Count], out[:8*r.Count]); err != nil {
 					b.Fatal(err)
 				}
 			}

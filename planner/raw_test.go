@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -22,15 +23,15 @@ func TestPrepare(t *testing.T) {
 			binary.NativeEndian.PutUint64(send[8*i:], uint64(i+c.Rank()))
 		}
 		r := tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int64, Op: tasks.Sum, Root: 1} // which has no root
-		all, err := c.Prepare(ctx, r, send, recv)
+		all, err := raw.Prepare(ctx, c, r, send, recv)
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(all.Run(ctx), all.Rebind(send, other), all.Run(ctx), c.RunRequest(ctx, r, send, send[:0])); err == nil || !strings.Contains(err.Error(), "buffers of 24 bytes to send and 0 to receive") {
+		if err := errors.Join(all.Run(ctx), raw.Rebind(all, send, other), all.Run(ctx), raw.Run(ctx, c, r, send, send[:0])); err == nil || !strings.Contains(err.Error(), "buffers of 24 bytes to send and 0 to receive") {
 			return fmt.Errorf("error %v, want one of buffers", err)
 		}
 		r.InPlace = true
-		if err := c.RunRequest(ctx, r, nil, send); err != nil {
+		if err := raw.Run(ctx, c, r, nil, send); err != nil {
 			return err
 		}
 		for i := range 3 {
@@ -60,7 +61,7 @@ func TestPrepareRefuses(t *testing.T) {
 			{bcast, b, b, "buffers of 16 bytes to send and 16 to receive"},
 			{sum, b[:8], b[4:12], "overlap"},
 		} {
-			if _, err := c.Prepare(ctx, test.r, test.send, test.recv); err == nil || !strings.Contains(err.Error(), test.want) {
+			if _, err := raw.Prepare(ctx, c, test.r, test.send, test.recv); err == nil || !strings.Contains(err.Error(), test.want) {
 				return fmt.Errorf("%v: error %v, want %q", test.r, err, test.want)
 			}
 		}
@@ -75,7 +76,7 @@ func TestSub(t *testing.T) {
 		id := make([]uint64, 1)
 		if c.Rank() == 3 {
 			var err error
-			if id[0], err = c.DrawID(); err != nil {
+			if id[0], err = raw.DrawID(c); err != nil {
 				return err
 			}
 		}
@@ -83,17 +84,17 @@ func TestSub(t *testing.T) {
 			return err
 		}
 		if c.Rank() == 1 {
-			if _, err := c.Sub(id[0], []int{3, 0, 2}); err == nil || !strings.Contains(err.Error(), "not among its ranks") {
+			if _, err := raw.Sub(c, id[0], []int{3, 0, 2}); err == nil || !strings.Contains(err.Error(), "not among its ranks") {
 				return fmt.Errorf("error %v, want that rank 1 is not among the ranks", err)
 			}
 			return nil
 		}
 		for _, bad := range [][]int{{3, 0, 4}, {3, 0, 3}} {
-			if _, err := c.Sub(id[0], bad); err == nil {
+			if _, err := raw.Sub(c, id[0], bad); err == nil {
 				return fmt.Errorf("no error for ranks %v", bad)
 			}
 		}
-		s, err := c.Sub(id[0], []int{3, 0, 2})
+		s, err := raw.Sub(c, id[0], []int{3, 0, 2})
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/rules"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -24,7 +25,7 @@ const paperRule = "bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial els
 func planOf(t *testing.T, bytes int64, o *planner.Options) (plan tasks.Plan, text string) {
 	t.Helper()
 	on := tasktest.Topology(t, "4x2")
-	d, err := planner.Inspect(tasks.Request{Coll: tasks.Bcast, Count: bytes, Type: tasks.Uint8}, on, o)
+	d, err := raw.Inspect(tasks.Request{Coll: tasks.Bcast, Count: bytes, Type: tasks.Uint8}, on, o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/seal/sealtest"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -41,13 +42,13 @@ func TestSealedByCertificates(t *testing.T) {
 			t.Errorf("explained as %s", text)
 		}
 		known := 0
-		for _, u := range planner.Usages() {
+		for _, u := range raw.Usages() {
 			if u.TLS != nil && u.TLS.Made > 0 && !u.TLS.Expires.IsZero() {
 				known++
 			}
 		}
 		if known == 0 { // a communicator of another test may be left
-			t.Errorf("usages %+v", planner.Usages())
+			t.Errorf("usages %+v", raw.Usages())
 		}
 		return sum.Run(ctx)
 	})

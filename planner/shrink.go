@@ -146,26 +146,26 @@ func (c *Comm) noteWhole() {
 	}
 }
 
-// mostAlone is how often Retry tries again without a lost rank: an operation panicking on one rank
-// panics again.
-const mostAlone = 3
-
-// Retry calls f with c, and again with the survivors' communicator, as long as f's error is [Recoverable].
-// It returns the communicator of f's last call, with an error as without one. f may have ended well on some
-// ranks and not on others: it must bear to be called again, or end with [Comm.Agree] on all ranks. After
-// three errors in a row without a lost rank Retry gives up.
-func Retry(ctx context.Context, c *Comm, f func(c *Comm) error) (*Comm, error) {
-	for alone := 0; ; alone++ {
-		err := f(c)
-		if !Recoverable(err) || alone == mostAlone {
-			return c, err
-		}
-		change, failed := c.Shrink(ctx)
-		if failed != nil {
-			return c, fmt.Errorf("%w, after: %v", failed, err)
-		}
-		if c = change.Comm; len(change.Lost) > 0 {
-			alone = -1
-		}
+// mayLeaveOut is an error unless the others of c may go on without ranks of it.
+func (c *Comm) mayLeaveOut(late []int) error {
+	without, err := c.others(late)
+	if err != nil {
+		return err
 	}
+	return c.comm.MayLeaveOut(without)
+}
+
+// unheard breaks c, and returns those of some ranks whose programs don't notice it soon.
+func (c *Comm) unheard(ctx context.Context, late []int) (ranks []int, err error) {
+	members, err := c.others(late)
+	if err != nil {
+		return nil, err
+	}
+	if members, err = c.comm.Unheard(ctx, members); err != nil {
+		return nil, err
+	}
+	for _, r := range members {
+		ranks = append(ranks, int(r))
+	}
+	return ranks, nil
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 )
 
 // without closes the communicator of a rank, and lets the others shrink until they are without it.
@@ -118,7 +119,7 @@ func TestRetry(t *testing.T) {
 		defer func() { c.Close() }()
 		calls := 0
 		var err error
-		if c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
+		if c, err = elastic.Retry(ctx, c, func(c *planner.Comm) error {
 			calls++
 			return errors.Join(planner.Barrier(ctx, c), planner.Barrier(ctx, c))
 		}); err != nil || c.Size() != 2 || calls < 2 {
@@ -136,7 +137,7 @@ func TestRetryInVain(t *testing.T) {
 		defer func() { c.Close() }()
 		calls, last := 0, c
 		var err error
-		c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
+		c, err = elastic.Retry(ctx, c, func(c *planner.Comm) error {
 			calls, last = calls+1, c
 			return &planner.PeerError{Err: again}
 		})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -69,7 +70,7 @@ func (c *Comm) DupWith(ctx context.Context, plan string) (*Comm, error) {
 		return nil, fmt.Errorf("dup: %w", err)
 	}
 	const origin = "DupWith"
-	forced, err := ParseForced(plan, origin, c.registry)
+	forced, err := choose.ParseForced(plan, origin, c.registry)
 	if err != nil {
 		return nil, err
 	}

@@ -23,7 +23,7 @@ type use struct {
 	request tasks.Request // canonical
 }
 
-// program is one in the store: a [Collective], an [Exchange] or a countsCall.
+// program is one in the store: a [Collective], an exchange or a countsCall.
 type program interface {
 	place() *place
 	footprint() int64 // bytes of program, scratch and buffers of its own

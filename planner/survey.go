@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/pairs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/internal/cache"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -40,7 +41,7 @@ func (p *policy) measureMachine(ctx context.Context, b *base, sealed bool) error
 		return fmt.Errorf("measure the machine: %w", err)
 	}
 	if p.keep != "" && b.comm.Rank() == 0 {
-		if err := keepFile(p.keep, data); err != nil {
+		if err := cache.Write(p.keep, data); err != nil {
 			p.machine.Why = "it is not kept for the next job: " + err.Error()
 		}
 	}

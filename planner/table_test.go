@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
@@ -24,7 +25,7 @@ const recordedFile = "../testdata/tables/recorded.json"
 
 func recorded(t testing.TB) *table.Table {
 	t.Helper()
-	made, err := planner.LoadTable(recordedFile, all.Submodules())
+	made, err := choose.LoadTable(recordedFile, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}

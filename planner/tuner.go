@@ -137,7 +137,7 @@ func (t *Tuner) addPlans(plans []string) (names []string, err error) {
 	t.frames = []*frame{{forced: t.c.forced, origin: t.c.origin}}
 	for _, text := range plans {
 		by := "a tuner"
-		mine, err := ParseForced(text, by, t.c.registry)
+		mine, err := choose.ParseForced(text, by, t.c.registry)
 		if err != nil {
 			return nil, err
 		}

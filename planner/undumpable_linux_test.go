@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -114,11 +115,11 @@ func shared(ctx context.Context, c *planner.Comm, forbidden bool) error {
 			buf[i] = int32(i)
 		}
 	}
-	before := c.Counters().Copied
+	before := raw.Counters(c).Copied
 	if err := planner.Bcast(ctx, c, buf, 0); err != nil {
 		return err
 	}
-	copied, want := c.Counters().Copied-before, int64(0)
+	copied, want := raw.Counters(c).Copied-before, int64(0)
 	if forbidden || c.Rank() != 0 {
 		want = 4 * n
 	}

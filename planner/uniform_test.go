@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -329,14 +330,14 @@ func TestUniformIsInherited(t *testing.T) {
 		succeed(t, "2x1", &planner.Options{Uniform: uniform}, func(ctx context.Context, c *planner.Comm) (err error) {
 			id := []uint64{0}
 			if c.Rank() == 0 {
-				if id[0], err = c.DrawID(); err != nil {
+				if id[0], err = raw.DrawID(c); err != nil {
 					return err
 				}
 			}
 			if err := planner.Bcast(ctx, c, id, 0); err != nil {
 				return err
 			}
-			sub, err := c.Sub(id[0], []int{0, 1})
+			sub, err := raw.Sub(c, id[0], []int{0, 1})
 			if err != nil {
 				return err
 			}
@@ -348,7 +349,7 @@ func TestUniformIsInherited(t *testing.T) {
 				if err := planner.Bcast(ctx, d, id, 0); err != nil {
 					return err
 				}
-				if n := d.Counters(); c.Rank() == 1 && n.Eager > 0 != uniform {
+				if n := raw.Counters(d); c.Rank() == 1 && n.Eager > 0 != uniform {
 					return fmt.Errorf("uniform %v, communicator %d: the leaf sends %d messages", uniform, i, n.Eager)
 				}
 			}

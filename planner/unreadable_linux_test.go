@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // A rank whose memory can't be read, as it is when it has just died, is named by the
@@ -45,7 +46,7 @@ func readable(comms []*planner.Comm) bool {
 	var copied [3]int64
 	for i, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 		err := planner.Bcast(ctx, c, make([]byte, 1<<20), 1)
-		copied[c.Rank()] = c.Counters().Copied
+		copied[c.Rank()] = raw.Counters(c).Copied
 		return err
 	}) {
 		if err != nil {

@@ -6,18 +6,8 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 )
-
-// Usage is the work of one rank of this process since it entered its job, and its
-// present state. It counts all communicators of the rank together.
-type Usage struct {
-	World  int            // the number of the job in this process, from 0: some processes enter several
-	Rank   int            // of the communicator of all ranks
-	Levels []string       // names, from the inside out: node, network; Sent and Read have an item for each
-	TLS    *join.TLSState `json:",omitempty"` // of connections between nodes; nil: they are plain
-	executor.Activity
-}
 
 // jobs are the open worlds of this process.
 var jobs struct {
@@ -33,7 +23,7 @@ type job struct {
 	topology *levels.Topology
 }
 
-// register lets [Usages] find the world until it is closed.
+// register lets usages find the world until it is closed.
 func (w *world) register(t *levels.Topology) {
 	jobs.Lock()
 	defer jobs.Unlock()
@@ -48,10 +38,9 @@ func (w *world) forget() {
 	jobs.open = slices.DeleteFunc(jobs.open, func(j *job) bool { return j.world == w })
 }
 
-// Usages returns the usage of each rank in this process's open jobs, by world and
-// then by rank. It disturbs no call. Package metrics serves it to Prometheus.
-func Usages() []Usage {
-	var all []Usage
+// usages is raw.Usages.
+func usages() []inside.Usage {
+	var all []inside.Usage
 	for _, j := range openJobs() {
 		for r := range j.topology.Size() {
 			if e := j.world.Endpoint(levels.Rank(r)); e != nil {
@@ -69,8 +58,8 @@ func openJobs() []*job {
 	return slices.Clone(jobs.open)
 }
 
-func (j *job) usage(r levels.Rank, e *executor.Endpoint) Usage {
-	u := Usage{World: j.number, Rank: int(r)}
+func (j *job) usage(r levels.Rank, e *executor.Endpoint) inside.Usage {
+	u := inside.Usage{World: j.number, Rank: int(r)}
 	for k := range j.topology.Depth() {
 		u.Levels = append(u.Levels, j.topology.Level(k).Name)
 	}

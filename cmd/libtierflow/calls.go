@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	_ "github.com/tierflow/tierflow/cmd/libtierflow/abi" // see abi.Header
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -86,7 +87,7 @@ func tfDraw(h C.uintptr_t, id *C.uint64_t) C.int {
 	}
 	if err == nil {
 		var n uint64
-		n, err = c.DrawID()
+		n, err = raw.DrawID(c.Comm)
 		*id = C.uint64_t(n)
 	}
 	return status(err)
@@ -108,7 +109,7 @@ func tfSub(h C.uintptr_t, id C.uint64_t, ranks *C.int, n C.int, sub *C.uintptr_t
 	for i, r := range unsafe.Slice(ranks, n) {
 		list[i] = int(r)
 	}
-	made, err := c.Sub(uint64(id), list)
+	made, err := raw.Sub(c.Comm, uint64(id), list)
 	if err == nil {
 		*sub = C.uintptr_t(comms.add(&comm{Comm: made, progress: c.progress}))
 	}
@@ -137,7 +138,7 @@ func tfCallWithin(h C.uintptr_t, request *C.tf_request, send, recv unsafe.Pointe
 	defer cancel()
 	c, r, from, to, err := readCall(h, request, send, recv)
 	if err == nil {
-		err = c.RunRequest(ctx, r, from, to)
+		err = raw.Run(ctx, c.Comm, r, from, to)
 	}
 	return status(err)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	_ "github.com/tierflow/tierflow/planner/rules/foreign" // C programs can't import it
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -120,7 +121,7 @@ func joinShared(s *sharer, o *planner.Options) (*planner.Comm, error) {
 	}
 	cfg.Rank, cfg.Size = levels.Rank(s.config.rank), int(s.config.size)
 	cfg.Share, cfg.Leave, cfg.Origin = s.share, nil, "tf_open"
-	return planner.JoinAs(context.Background(), cfg, o)
+	return raw.JoinAs(context.Background(), cfg, o)
 }
 
 // readOptions reads the options, and their JSON.

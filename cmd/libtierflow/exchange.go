@@ -13,7 +13,7 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -42,16 +42,16 @@ func (c *comm) exchange(coll tasks.Collective, root int, give, get *C.tf_block) 
 	if err != nil {
 		return err
 	}
-	return c.Exchange(context.Background(), coll, root, from, to)
+	return raw.Exchange(context.Background(), c.Comm, coll, root, from, to)
 }
 
 // startExchange starts one.
-func (c *comm) startExchange(coll tasks.Collective, root int, give, get *C.tf_block) (*planner.Exchange, error) {
+func (c *comm) startExchange(coll tasks.Collective, root int, give, get *C.tf_block) (raw.Pending, error) {
 	from, to, err := c.newLists().of(give, get)
 	if err != nil {
 		return nil, err
 	}
-	return c.StartExchange(context.Background(), coll, root, from, to)
+	return raw.StartExchange(context.Background(), c.Comm, coll, root, from, to)
 }
 
 // of returns the blocks of C's two lists; nil for none.

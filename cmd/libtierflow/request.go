@@ -16,6 +16,7 @@ import (
 	"unsafe"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -63,7 +64,7 @@ func (c *comm) look(q *C.tf_request) (*checkedRequest, error) {
 	k := &checkedRequest{asked: asked, counts: slices.Clone(counts)}
 	r, err := requestOf(q, counts)
 	if err == nil {
-		k.request, err = c.Canonical(r)
+		k.request, err = raw.Canonical(c.Comm, r)
 	}
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (c *comm) ready(q *C.tf_request) error {
 	if err != nil {
 		return err
 	}
-	return c.Ready(context.Background(), k.request)
+	return raw.Ready(context.Background(), c.Comm, k.request)
 }
 
 // explain says how a request is done.
@@ -129,5 +130,5 @@ func (c *comm) explain(q *C.tf_request) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return c.ExplainRequest(k.request)
+	return raw.Explain(c.Comm, k.request)
 }

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -103,10 +104,10 @@ type startedCollective struct {
 // start starts a used collective again, or a new one.
 func (c *comm) start(r tasks.Request, send, recv []byte) (s *startedCollective, err error) {
 	if s = c.spareFor(r); s != nil {
-		err = s.col.Rebind(send, recv)
+		err = raw.Rebind(s.col, send, recv)
 	} else {
 		s = &startedCollective{comm: c}
-		s.col, err = c.Prepare(context.Background(), r, send, recv)
+		s.col, err = raw.Prepare(context.Background(), c.Comm, r, send, recv)
 	}
 	if err != nil {
 		return nil, err

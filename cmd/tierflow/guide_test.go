@@ -198,11 +198,11 @@ func TestGuideCommandsFound(t *testing.T) {
 	}
 }
 
-// The page of errors has each kind of planner and join once, no other, and its conditions compile.
+// The page of errors has each kind of planner, elastic and join once, no other, and its conditions compile.
 func TestErrorsPage(t *testing.T) {
 	const page = "errors.md"
 	var kinds []string
-	for pkg, list := range map[string]string{"planner": "planner.txt", "join": "levels_join.txt"} {
+	for pkg, list := range map[string]string{"planner": "planner.txt", "elastic": "planner_elastic.txt", "join": "levels_join.txt"} {
 		for _, m := range regexp.MustCompile(`(?m)^(?:type (\w+Error)|var (Err\w+))$`).FindAllStringSubmatch(kittest.Contents(t, filepath.Join("..", "..", "testdata", "api", list)), -1) {
 			kinds = append(kinds, pkg+"."+m[1]+m[2])
 		}
@@ -216,5 +216,5 @@ func TestErrorsPage(t *testing.T) {
 	if !slices.Equal(kinds, named) {
 		t.Errorf("%s has the kinds\n%v\nthere are\n%v", page, named, kinds)
 	}
-	vetProgram(t, page, "package main\n\nimport (\n\"errors\"\n\"fmt\"\n\"github.com/tierflow/tierflow/planner\"\n\"github.com/tierflow/tierflow/levels/join\"\n)\n\nfunc main() {\nvar err error\n"+strings.Join(lines, "\n")+"\n}\n")
+	vetProgram(t, page, "package main\n\nimport (\n\"errors\"\n\"fmt\"\n\"github.com/tierflow/tierflow/planner\"\n\"github.com/tierflow/tierflow/planner/elastic\"\n\"github.com/tierflow/tierflow/levels/join\"\n)\n\nfunc main() {\nvar err error\n"+strings.Join(lines, "\n")+"\n}\n")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join/env"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 )
@@ -51,11 +51,11 @@ func readHostState() (h hostState, err error) {
 			h.Variables = append(h.Variables, variable{name, value})
 		}
 	}
-	if h.Folder, err = planner.KeptFolder(planner.KeptMachines); err != nil {
+	if h.Folder, err = raw.KeptFolder(raw.KeptMachines); err != nil {
 		h.Machines, h.Tables = []keptFile{}, []keptFile{}
 		return h, nil // no home is no error
 	}
-	h.Machines, err = findKept(planner.KeptMachines, machine.MaxBytes, func(k *keptFile, data []byte) error {
+	h.Machines, err = findKept(raw.KeptMachines, machine.MaxBytes, func(k *keptFile, data []byte) error {
 		m, err := machine.Parse(k.File, data)
 		if err == nil {
 			k.Ranks, k.Date, k.How = m.Provenance.Ranks, m.Provenance.Date, m.Provenance.Method
@@ -65,7 +65,7 @@ func readHostState() (h hostState, err error) {
 	if err != nil {
 		return h, err
 	}
-	h.Tables, err = findKept(planner.KeptTables, table.MaxBytes, func(k *keptFile, data []byte) error {
+	h.Tables, err = findKept(raw.KeptTables, table.MaxBytes, func(k *keptFile, data []byte) error {
 		t, err := table.Parse(k.File, data, all.Submodules())
 		if err == nil {
 			k.Ranks, k.Date = strings.Join(t.Provenance.Machines, ", "), t.Provenance.Date
@@ -79,7 +79,7 @@ func readHostState() (h hostState, err error) {
 // findKept reads all kept files of a kind, of at most so many bytes each.
 func findKept(kind string, most int64, read func(k *keptFile, data []byte) error) ([]keptFile, error) {
 	found := []keptFile{}
-	folder, err := planner.KeptFolder(kind)
+	folder, err := raw.KeptFolder(kind)
 	if err != nil {
 		return found, err
 	}

@@ -155,23 +155,31 @@ var arrows = map[string][]string{
 	"planner/profile": {"tasks", "levels/files", "levels/printable"},
 	// Which candidate is the fastest, by times that others take.
 	"planner/internal/feedback": {},
-	// It asks each way to choose plans in turn.
-	"planner/choose": {"planner/builtin", "planner/rules", "planner/table", "planner/priced"},
+	// It asks each way to choose plans in turn, and reads their files.
+	"planner/choose": {"levels/files", "planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Only under the invariants tag planner checks what it compiles, see TestFaceIsLight. It makes both kinds of
 	// worlds.
 	// It hears from the launcher who waits to join.
-	"planner":      {"levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
-	"planner/tune": {"planner", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
+	"planner":      {"planner/internal/inside", "planner/internal/cache", "levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner/tune": {"planner", "planner/raw", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
+	// Its folder of measurements in the user's cache.
+	"planner/internal/cache": {"levels/files"},
+	// What packages beside planner may know of its communicators; it hands their types on.
+	"planner/internal/inside": {"executor", "levels/join", "planner/table"},
+	// For libraries of other languages and tools.
+	"planner/raw": {"planner"},
+	// Jobs whose ranks change.
+	"planner/elastic": {"planner", "planner/raw"},
 	// Apart from planner: it needs net/http.
-	"planner/metrics": {"planner"},
+	"planner/metrics": {"planner", "planner/raw"},
 	// It sums floats by collectives of integers, which it rounds to by assembly.
 	"planner/exact": {"planner", "executor/kernel"},
 	// It encodes values of any type.
 	"planner/object": {"planner"},
 	// It gathers units and reduces gradients in parts.
-	"planner/shard": {"planner"},
+	"planner/shard": {"planner", "planner/raw"},
 	// It starts collectives of buckets while gradients are computed.
-	"planner/fuse": {"planner"},
+	"planner/fuse": {"planner", "planner/raw"},
 
 	// It reads the hosts of a Slurm allocation, removes what killed ranks have left at their doors, carries
 	// their traces, and replaces words of other libraries in their plans.
@@ -181,8 +189,8 @@ var arrows = map[string][]string{
 	"testdata/peers":   {},
 	// kit is what commands share; each command is a room that no other one stands on.
 	"cmd/internal/kit":         {"costs/machine", "costs/sim", "planner"},
-	"cmd/internal/kit/payload": {"planner"},
-	"cmd/internal/bench":       {"levels/join/launcher", "levels/join/ports", "cmd/internal/kit", "cmd/internal/kit/payload", "planner/tune"},
+	"cmd/internal/kit/payload": {"planner/raw"},
+	"cmd/internal/bench":       {"planner/elastic", "levels/join/launcher", "levels/join/ports", "cmd/internal/kit", "cmd/internal/kit/payload", "planner/tune"},
 	"cmd/internal/tune":        {"cmd/internal/kit", "planner/tune"},
 	"cmd/internal/verify":      {"cmd/internal/kit", "submodules/check", "submodules/check/casegen"},
 	// Training has the buckets of fuse.
@@ -203,7 +211,7 @@ var arrows = map[string][]string{
 	// The C sources, as text.
 	"cmd/libtierflow/abi": {},
 	// It enters a job whose launcher is its caller, and has all words of plans.
-	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner", "planner/rules/foreign", "levels/join"},
+	"cmd/libtierflow": {"cmd/libtierflow/abi", "planner/raw", "planner/rules/foreign", "levels/join"},
 
 	"cmd/tierflow": {
 		"cmd/internal/bench", "cmd/internal/tune", "cmd/internal/verify", "cmd/internal/draw", "cmd/internal/simulate",

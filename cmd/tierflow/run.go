@@ -132,7 +132,7 @@ flags or arguments, 125 for everything else.`,
 	f.StringVar(&o.Launcher, "launcher", "", "local, ssh or a command like rsh (default local without hosts, srun in a Slurm allocation, else ssh)")
 	f.StringVar(&o.Map, "map", "block", "placement of ranks: block or rr")
 	f.IntVar(&o.Min, "min", 0, "go on as long as so many ranks have not failed, for programs that call Comm.Shrink (default all)")
-	f.IntVar(&o.MaxRestarts, "max-restarts", 0, "start so many processes, in all, in the place of failed ones, for programs that call planner.Elastic (default none)")
+	f.IntVar(&o.MaxRestarts, "max-restarts", 0, "start so many processes, in all, in the place of failed ones, for programs that call elastic.Run (default none)")
 	f.BoolVar(&o.Oversubscribe, "oversubscribe", false, "allow more ranks than slots")
 	f.DurationVar(&o.Timeout, "timeout", 0, "end the job after this long (default never)")
 	f.DurationVar(&o.Grace, "grace", 0, "time for ranks to end after INT, TERM or HUP, before they are killed (default 30s)")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -37,11 +39,11 @@ func TestRunTune(t *testing.T) {
 	if status, errs := job(); status != 0 || !strings.Contains(errs, "by learn") {
 		t.Fatalf("status %d, %s", status, errs)
 	}
-	kept, err := filepath.Glob(filepath.Join(folder, "tierflow", planner.KeptTables, "*.json"))
+	kept, err := filepath.Glob(filepath.Join(folder, "tierflow", raw.KeptTables, "*.json"))
 	if err != nil || len(kept) != 1 {
 		t.Fatalf("kept are %q, %v; want one table", kept, err)
 	}
-	made, err := planner.LoadTable(kept[0], all.Submodules())
+	made, err := choose.LoadTable(kept[0], all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,6 +13,8 @@ import (
 	"weak"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/internal/inside"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -168,7 +170,7 @@ func (b *Buckets[T]) prepare(l *layout, arena []T, t tasks.Datatype) ([]*call, e
 	alike := map[int]*planner.Collective{}
 	for k, s := range l.buckets {
 		r := tasks.Request{Coll: tasks.Allreduce, Count: int64(s.len()), Type: t, Op: b.o.Op, InPlace: true}
-		col, err := b.comm.PrepareNamed(l.name(k, r), r, nil, asBytes(arena[s.from:s.end]), alike[s.len()])
+		col, err := raw.PrepareNamed(b.comm, l.name(k, r), r, nil, inside.Bytes(arena[s.from:s.end]), alike[s.len()])
 		if err != nil {
 			return nil, err
 		}
@@ -182,10 +184,6 @@ func (b *Buckets[T]) prepare(l *layout, arena []T, t tasks.Datatype) ([]*call, e
 		}
 	}
 	return calls, nil
-}
-
-func asBytes[T any](s []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
 // begin begins a step. b.mu is held, or nobody else has b.

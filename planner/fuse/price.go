@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -48,7 +49,7 @@ func bucketFor(c *planner.Comm, t tasks.Datatype, op tasks.Op, sizes []int) (byt
 // the largest.
 func (b *Buckets[T]) Explain() string {
 	var text strings.Builder
-	size := int64(len(asBytes(make([]T, 1))))
+	size := int64(len(inside.Bytes(make([]T, 1))))
 	fmt.Fprintf(&text, "%d tensors, %s in %d buckets; %s\n", len(b.tensors), tasks.FormatBytes(int64(b.total())*size), len(b.buckets), b.why)
 	largest := 0
 	for k, s := range b.buckets {

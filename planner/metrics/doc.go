@@ -7,7 +7,7 @@
 // user of planner. It counts nothing itself: a program without it pays
 // nothing, and one with it pays when somebody asks.
 //
-// The metrics, all with the labels world and rank of [planner.Usage]:
+// The metrics, all with the labels world and rank of [raw.Usage]:
 //
 //	tierflow_calls_total             calls of collectives, by collective and plan: the plan in use is the one that grows
 //	tierflow_sent_bytes_total        payload bytes sent by messages, by level: node, network, …

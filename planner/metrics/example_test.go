@@ -7,8 +7,8 @@ import (
 	"os"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // A program shows its metrics where it serves HTTP anyway.
@@ -17,12 +17,12 @@ func Example() {
 	expvar.Publish("tierflow", metrics.Var{})
 }
 
-// What a rank's metrics look like. [metrics.Handler] writes those of planner.Usages.
+// What a rank's metrics look like. [metrics.Handler] writes those of raw.Usages.
 func ExampleWrite() {
-	u := planner.Usage{Rank: 3, Levels: []string{"node", "network"}}
+	u := raw.Usage{Rank: 3, Levels: []string{"node", "network"}}
 	u.Calls = []executor.Calls{{Collective: "bcast", Plan: "shape=han,i=adapt", Count: 12}}
 	u.Sent, u.Read = []int64{4096, 0}, []int64{0, 0}
-	if err := metrics.Write(os.Stdout, []planner.Usage{u}); err != nil {
+	if err := metrics.Write(os.Stdout, []raw.Usage{u}); err != nil {
 		log.Fatal(err)
 	}
 	// Output:

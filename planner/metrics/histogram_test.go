@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // Large calls are all timed, a sample of small ones counts for all, and what moves no bytes has no bandwidth.
@@ -53,10 +54,10 @@ func TestHistogramText(t *testing.T) {
 	c := executor.Calls{Collective: "bcast", Plan: "p"}
 	c.Took.Buckets = [14]int64{2, 0, 3, 13: 1}
 	c.Took.Sum = 40_000_012_000
-	u := planner.Usage{Rank: 1}
+	u := raw.Usage{Rank: 1}
 	u.Calls = []executor.Calls{c, {Collective: "barrier", Plan: "p", Count: 3}}
 	var b strings.Builder
-	if err := metrics.Write(&b, []planner.Usage{u}); err != nil {
+	if err := metrics.Write(&b, []raw.Usage{u}); err != nil {
 		t.Fatal(err)
 	}
 	lint(t, b.String())

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/tierflow/tierflow/executor"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // Handler answers GET and HEAD with the metrics of this process.
@@ -23,20 +23,20 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var page bytes.Buffer
-	_ = Write(&page, planner.Usages()) // a buffer takes all
+	_ = Write(&page, raw.Usages()) // a buffer takes all
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	_, _ = w.Write(page.Bytes()) // a client gone needs no answer
 }
 
-// Var is the metrics of this process as JSON: a list of [planner.Usage], durations in
+// Var is the metrics of this process as JSON: a list of [raw.Usage], durations in
 // ns. It is an expvar.Var.
 type Var struct{}
 
 // String returns the JSON of now.
 func (Var) String() string {
-	all := planner.Usages()
+	all := raw.Usages()
 	if all == nil {
-		all = []planner.Usage{}
+		all = []raw.Usage{}
 	}
 	text, err := json.Marshal(all)
 	if err != nil { // plain fields: can't be
@@ -48,51 +48,51 @@ func (Var) String() string {
 // family is the metrics of one name.
 type family struct {
 	name, kind, help string
-	each             func(u *planner.Usage, add func(value float64, labels ...string))
+	each             func(u *raw.Usage, add func(value float64, labels ...string))
 }
 
 var families = []family{
-	{"tierflow_calls_total", "counter", "Calls of collectives that have begun.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_calls_total", "counter", "Calls of collectives that have begun.", func(u *raw.Usage, add func(float64, ...string)) {
 		for _, c := range u.Calls {
 			add(float64(c.Count), "collective", c.Collective, "plan", c.Plan)
 		}
 	}},
-	{"tierflow_sent_bytes_total", "counter", "Payload bytes sent by messages.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_sent_bytes_total", "counter", "Payload bytes sent by messages.", func(u *raw.Usage, add func(float64, ...string)) {
 		addByLevel(u, u.Sent, add)
 	}},
-	{"tierflow_read_bytes_total", "counter", "Bytes copied or reduced from where other ranks keep them.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_read_bytes_total", "counter", "Bytes copied or reduced from where other ranks keep them.", func(u *raw.Usage, add func(float64, ...string)) {
 		addByLevel(u, u.Read, add)
 	}},
-	{"tierflow_running", "gauge", "Calls and transfers that have begun and not ended.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_running", "gauge", "Calls and transfers that have begun and not ended.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, float64(u.Running), add)
 	}},
-	{"tierflow_waiting", "gauge", "Calls that have stood still for 100 ms or more.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_waiting", "gauge", "Calls that have stood still for 100 ms or more.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, float64(u.Waiting), add)
 	}},
-	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, u.Longest.Seconds(), add)
 	}},
-	{"tierflow_waited_seconds_total", "counter", "How long calls have waited with nothing to do; of all ranks a late one waits least.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_waited_seconds_total", "counter", "How long calls have waited with nothing to do; of all ranks a late one waits least.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, u.Waited.Seconds(), add)
 	}},
-	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, float64(u.Stalls), add)
 	}},
-	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *raw.Usage, add func(float64, ...string)) {
 		addKnown(u, float64(u.Broken), add)
 	}},
-	{"tierflow_tls_handshakes_total", "counter", "TLS handshakes between nodes, by how they ended.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_tls_handshakes_total", "counter", "TLS handshakes between nodes, by how they ended.", func(u *raw.Usage, add func(float64, ...string)) {
 		if u.TLS != nil {
 			add(float64(u.TLS.Made), "result", "made")
 			add(float64(u.TLS.Failed), "result", "failed")
 		}
 	}},
-	{"tierflow_tls_certificate_expiry_seconds", "gauge", "When this rank's certificate expires, Unix time.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_tls_certificate_expiry_seconds", "gauge", "When this rank's certificate expires, Unix time.", func(u *raw.Usage, add func(float64, ...string)) {
 		if u.TLS != nil && !u.TLS.Expires.IsZero() {
 			add(float64(u.TLS.Expires.Unix()))
 		}
 	}},
-	{"tierflow_computing", "gauge", "1 while a caller's operation keeps the rank from telling the others.", func(u *planner.Usage, add func(float64, ...string)) {
+	{"tierflow_computing", "gauge", "1 while a caller's operation keeps the rank from telling the others.", func(u *raw.Usage, add func(float64, ...string)) {
 		add(map[bool]float64{true: 1}[u.Computing])
 	}},
 }
@@ -117,21 +117,21 @@ var histograms = []histogram{
 }
 
 // addByLevel adds a value for each level.
-func addByLevel(u *planner.Usage, bytes []int64, add func(float64, ...string)) {
+func addByLevel(u *raw.Usage, bytes []int64, add func(float64, ...string)) {
 	for k, n := range bytes {
 		add(float64(n), "level", u.Levels[k])
 	}
 }
 
 // addKnown adds a value, unless the rank computes: then it is unknown.
-func addKnown(u *planner.Usage, value float64, add func(float64, ...string)) {
+func addKnown(u *raw.Usage, value float64, add func(float64, ...string)) {
 	if !u.Computing {
 		add(value)
 	}
 }
 
 // Write writes usages in Prometheus' text form, version 0.0.4, as [Handler] does.
-func Write(w io.Writer, all []planner.Usage) error {
+func Write(w io.Writer, all []raw.Usage) error {
 	var b bytes.Buffer
 	for _, f := range families {
 		writeHead(&b, f.name, f.kind, f.help)
@@ -159,7 +159,7 @@ func writeHead(b *bytes.Buffer, name, kind, help string) {
 }
 
 // write writes the buckets, the sum and the count of some calls; nothing if none was timed.
-func (h *histogram) write(b *bytes.Buffer, u *planner.Usage, c *executor.Calls) {
+func (h *histogram) write(b *bytes.Buffer, u *raw.Usage, c *executor.Calls) {
 	of := h.of(c)
 	labels := []string{"collective", c.Collective, "plan", c.Plan}
 	count := int64(0)
@@ -180,7 +180,7 @@ func (h *histogram) write(b *bytes.Buffer, u *planner.Usage, c *executor.Calls) 
 }
 
 // writeSample writes a value with its labels: names and values in turns.
-func writeSample(b *bytes.Buffer, name string, u *planner.Usage, value float64, labels ...string) {
+func writeSample(b *bytes.Buffer, name string, u *raw.Usage, value float64, labels ...string) {
 	fmt.Fprintf(b, `%s{world="%d",rank="%d"`, name, u.World, u.Rank)
 	for i := 0; i < len(labels); i += 2 {
 		fmt.Fprintf(b, `,%s="%s"`, labels[i], escape.Replace(labels[i+1]))

@@ -20,6 +20,7 @@ import (
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -153,7 +154,7 @@ func TestReadInPlace(t *testing.T) {
 			return err
 		}
 		if c.Rank() == 1 {
-			u := planner.Usages()[1]
+			u := raw.Usages()[1]
 			if u.Read[0] != 1<<20 || u.Sent[0] != 0 {
 				t.Errorf("rank 1 read %v and sent %v; want 1 MiB and nothing", u.Read, u.Sent)
 			}
@@ -172,7 +173,7 @@ func TestWaiting(t *testing.T) {
 			return planner.Barrier(ctx, c)
 		}
 		if err := clocktest.Await(ctx, func() bool {
-			u := planner.Usages()[0]
+			u := raw.Usages()[0]
 			return u.Waiting == 1 && u.Running == 1 && u.Longest > 150*time.Millisecond && u.Stalls > 0
 		}); err != nil {
 			return err
@@ -204,7 +205,7 @@ func TestComputing(t *testing.T) {
 		})
 	}()
 	<-inside
-	if all := planner.Usages(); len(all) != 2 || !slices.ContainsFunc(all, func(u planner.Usage) bool { return u.Computing }) {
+	if all := raw.Usages(); len(all) != 2 || !slices.ContainsFunc(all, func(u raw.Usage) bool { return u.Computing }) {
 		t.Errorf("%+v", all)
 	}
 	_, values := page(t)
@@ -230,7 +231,7 @@ func TestBroken(t *testing.T) {
 	if _, err := comms[1].Dup(t.Context()); err == nil {
 		t.Fatal("rank 1 has not heard")
 	}
-	if all := planner.Usages(); len(all) != 2 || all[1].Broken != 1 {
+	if all := raw.Usages(); len(all) != 2 || all[1].Broken != 1 {
 		t.Errorf("%+v", all)
 	}
 	for _, c := range comms {
@@ -244,7 +245,7 @@ func TestVar(t *testing.T) {
 	}
 	err := planner.Run(t.Context(), "2x1", nil, func(ctx context.Context, c *planner.Comm) error {
 		err := planner.Barrier(ctx, c)
-		var all []planner.Usage
+		var all []raw.Usage
 		if text := (metrics.Var{}).String(); json.Unmarshal([]byte(text), &all) != nil || len(all) == 0 || all[0].Calls[0].Collective != "barrier" {
 			t.Errorf("%s", text)
 		}
@@ -265,10 +266,10 @@ func TestMethods(t *testing.T) {
 
 // A label holds any text.
 func TestEscaping(t *testing.T) {
-	u := planner.Usage{Levels: []string{"a\"b\\c\nd"}}
+	u := raw.Usage{Levels: []string{"a\"b\\c\nd"}}
 	u.Sent, u.Read = []int64{1 << 60}, []int64{0}
 	var b strings.Builder
-	if err := metrics.Write(&b, []planner.Usage{u}); err != nil {
+	if err := metrics.Write(&b, []raw.Usage{u}); err != nil {
 		t.Fatal(err)
 	}
 	if want := `{world="0",rank="0",level="a\"b\\c\nd"} 1.152921504606847e+18` + "\n"; !strings.Contains(b.String(), want) {
@@ -282,7 +283,7 @@ func TestEscaping(t *testing.T) {
 func TestSealed(t *testing.T) {
 	var b strings.Builder
 	expires := time.Unix(2_000_000_000, 0)
-	all := []planner.Usage{{Rank: 0, TLS: &join.TLSState{Made: 5, Failed: 2, Expires: expires}}, {Rank: 1}, {Rank: 2, TLS: &join.TLSState{Made: 1}}}
+	all := []raw.Usage{{Rank: 0, TLS: &join.TLSState{Made: 5, Failed: 2, Expires: expires}}, {Rank: 1}, {Rank: 2, TLS: &join.TLSState{Made: 1}}}
 	if err := metrics.Write(&b, all); err != nil {
 		t.Fatal(err)
 	}

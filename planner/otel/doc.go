@@ -6,7 +6,7 @@
 //	spans, err := otel.NewSpans(ctx, tracerProvider, comm) // on all ranks
 //	err = spans.Run(ctx, sum)                              // in place of sum.Run(ctx)
 //
-// The metrics are counters and gauges of [planner.Usages], all with the attributes tierflow.world and tierflow.rank:
+// The metrics are counters and gauges of [raw.Usages], all with the attributes tierflow.world and tierflow.rank:
 //
 //	tierflow.calls     calls of collectives that have begun, by tierflow.collective and tierflow.plan
 //	tierflow.sent      payload bytes sent by messages, by tierflow.level

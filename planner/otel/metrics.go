@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // scope names this package to OpenTelemetry.
@@ -17,43 +17,43 @@ const scope = "github.com/tierflow/tierflow/planner/otel"
 type instrument struct {
 	name, unit, description string
 	gauge                   bool // it may fall; else it is a counter
-	addTo                   func(u *planner.Usage, add adder)
+	addTo                   func(u *raw.Usage, add adder)
 }
 
 // adder takes a value and its attributes, but for those of the rank.
 type adder func(value float64, more ...attribute.KeyValue)
 
 var instruments = []instrument{
-	{"tierflow.calls", "{call}", "Calls of collectives that have begun.", false, func(u *planner.Usage, add adder) {
+	{"tierflow.calls", "{call}", "Calls of collectives that have begun.", false, func(u *raw.Usage, add adder) {
 		for _, c := range u.Calls {
 			add(float64(c.Count), attribute.String("tierflow.collective", c.Collective), attribute.String("tierflow.plan", c.Plan))
 		}
 	}},
-	{"tierflow.sent", "By", "Payload bytes sent by messages.", false, func(u *planner.Usage, add adder) {
+	{"tierflow.sent", "By", "Payload bytes sent by messages.", false, func(u *raw.Usage, add adder) {
 		addByLevel(u, u.Sent, add)
 	}},
-	{"tierflow.read", "By", "Bytes copied or reduced from where other ranks keep them.", false, func(u *planner.Usage, add adder) {
+	{"tierflow.read", "By", "Bytes copied or reduced from where other ranks keep them.", false, func(u *raw.Usage, add adder) {
 		addByLevel(u, u.Read, add)
 	}},
-	{"tierflow.waited", "s", "How long calls have waited with nothing to do.", false, func(u *planner.Usage, add adder) {
+	{"tierflow.waited", "s", "How long calls have waited with nothing to do.", false, func(u *raw.Usage, add adder) {
 		add(u.Waited.Seconds())
 	}},
-	{"tierflow.stalls", "{stall}", "Times that a call stood still for Options.StallAfter.", false, func(u *planner.Usage, add adder) {
+	{"tierflow.stalls", "{stall}", "Times that a call stood still for Options.StallAfter.", false, func(u *raw.Usage, add adder) {
 		add(float64(u.Stalls))
 	}},
-	{"tierflow.running", "{call}", "Calls and transfers that have begun and not ended.", true, func(u *planner.Usage, add adder) {
+	{"tierflow.running", "{call}", "Calls and transfers that have begun and not ended.", true, func(u *raw.Usage, add adder) {
 		add(float64(u.Running))
 	}},
-	{"tierflow.waiting", "{call}", "Calls that have stood still for 100 ms or more.", true, func(u *planner.Usage, add adder) {
+	{"tierflow.waiting", "{call}", "Calls that have stood still for 100 ms or more.", true, func(u *raw.Usage, add adder) {
 		add(float64(u.Waiting))
 	}},
-	{"tierflow.broken", "{communicator}", "Communicators that have failed.", true, func(u *planner.Usage, add adder) {
+	{"tierflow.broken", "{communicator}", "Communicators that have failed.", true, func(u *raw.Usage, add adder) {
 		add(float64(u.Broken))
 	}},
 }
 
 // addByLevel adds a value for each level.
-func addByLevel(u *planner.Usage, bytes []int64, add adder) {
+func addByLevel(u *raw.Usage, bytes []int64, add adder) {
 	for k, n := range bytes {
 		add(float64(n), attribute.String("tierflow.level", u.Levels[k]))
 	}
@@ -78,7 +78,7 @@ func Observe(p metric.MeterProvider) (metric.Registration, error) {
 		all[i] = made[i]
 	}
 	r, err := meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
-		usages := planner.Usages()
+		usages := raw.Usages()
 		for n := range usages {
 			u := &usages[n]
 			if u.Computing {

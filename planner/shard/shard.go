@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"unsafe"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/internal/inside"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -229,7 +230,7 @@ func (s *Shards[T]) reduction(ctx context.Context, from, to []T) (*reduction[T],
 	}
 	if best >= 0 {
 		r := s.idle[best]
-		if (&r.from[0] == &from[0] && &r.to[0] == &to[0]) || r.Rebind(asBytes(from), asBytes(to)) == nil {
+		if (&r.from[0] == &from[0] && &r.to[0] == &to[0]) || raw.Rebind(r.Collective, inside.Bytes(from), inside.Bytes(to)) == nil {
 			s.idle = slices.Delete(s.idle, best, best+1)
 			r.from, r.to = from, to
 			return r, nil
@@ -237,10 +238,6 @@ func (s *Shards[T]) reduction(ctx context.Context, from, to []T) (*reduction[T],
 	}
 	col, err := planner.PrepareReduceScatter(ctx, s.comm, from, to, s.op)
 	return &reduction[T]{col, from, to}, err
-}
-
-func asBytes[T any](s []T) []byte {
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
 }
 
 // Grad waits for the last Reduce of a unit and returns this rank's part of the result, that of Own.

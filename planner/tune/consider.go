@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -43,7 +44,7 @@ type Explanation struct {
 // the rejected ones. Some may have a better time than the chosen one: it
 // was measured beside its rivals, they were not.
 func Consider(r tasks.Request, t *levels.Topology, o *planner.Options, s Space) (*Explanation, error) {
-	d, err := planner.Inspect(r, t, o)
+	d, err := raw.Inspect(r, t, o)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func Consider(r tasks.Request, t *levels.Topology, o *planner.Options, s Space) 
 	}, nil
 }
 
-func consider(r tasks.Request, t *levels.Topology, d *planner.Decision, configurations []Configuration) []Considered {
+func consider(r tasks.Request, t *levels.Topology, d *raw.Decision, configurations []Configuration) []Considered {
 	known := map[string]table.Estimate{}
 	for _, e := range d.Answer.Estimates {
 		known[table.Canonical(e.Plan, r.Bytes()).String()] = e

@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -69,7 +70,7 @@ func benchOn(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("measure: %w", errNoContext)
 	}
-	comm, registry, err := c.Under()
+	comm, registry, err := raw.Under(c)
 	if err != nil {
 		return nil, fmt.Errorf("measure: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/costs/measure"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/planner/tune"
@@ -68,7 +69,7 @@ func TestSearchFindsTheThreshold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range []tasks.Request{uneven(t, 16<<10, 4, 8), uneven(t, 64<<10, 4, 8), {Coll: tasks.Alltoall, Type: tasks.Float32, Matrix: other, Count: 6000}} {
-			d, err := planner.Inspect(r, on, &planner.Options{TableData: data})
+			d, err := raw.Inspect(r, on, &planner.Options{TableData: data})
 			if err != nil || d.Plan.Eager != 16<<10 {
 				t.Errorf("%v: %v gets %v, %v", method, r, d, err)
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -118,7 +119,7 @@ func (b *benchRecover) run(ctx context.Context, stdout, _ io.Writer) error {
 		if c, err = fill(ctx, c, &last); err != nil {
 			return err
 		}
-		s, err := planner.Sync(ctx, c, uint64(done), planner.PartOf("kills", all))
+		s, err := elastic.Sync(ctx, c, uint64(done), elastic.PartOf("kills", all))
 		if err != nil {
 			return err
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -105,7 +106,7 @@ func (b *benchSync) giveState(ctx context.Context, c *planner.Comm, state []byte
 		return 0, err
 	}
 	begin := time.Now()
-	if _, err := planner.Sync(ctx, c, revision, planner.PartOf("state", state)); err != nil {
+	if _, err := elastic.Sync(ctx, c, revision, elastic.PartOf("state", state)); err != nil {
 		return 0, err
 	}
 	took := []float64{time.Since(begin).Seconds()}

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -27,7 +27,7 @@ func TestPlanWords(t *testing.T) {
 			if strings.ContainsAny(plan[len(plan)-1:], "=/:") {
 				continue // there is more to come
 			}
-			if _, err := planner.ParseForced(plan, "completion", all.Submodules()); err != nil {
+			if _, err := choose.ParseForced(plan, "completion", all.Submodules()); err != nil {
 				t.Errorf("%q: %q is offered, and is none: %v", word, plan, err)
 			}
 		}

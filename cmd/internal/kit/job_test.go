@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -35,7 +36,7 @@ func TestRunRanksOf(t *testing.T) {
 		}
 		one := []int64{1}
 		for i, c := range comms {
-			call, err := c.Prepare(ctx, tasks.Request{Coll: tasks.Bcast, Count: 64, Type: tasks.Float32}, nil, make([]byte, 256))
+			call, err := raw.Prepare(ctx, c, tasks.Request{Coll: tasks.Bcast, Count: 64, Type: tasks.Float32}, nil, make([]byte, 256))
 			if err != nil {
 				return err
 			}

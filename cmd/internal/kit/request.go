@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -226,7 +227,7 @@ func (p *Problem) ReadForced(reg submodules.Registry) (tasks.Forced, error) {
 	if text == "" {
 		text, origin = os.Getenv(env.Plan), env.Plan
 	}
-	f, err := planner.ParseForced(text, origin, reg)
+	f, err := choose.ParseForced(text, origin, reg)
 	return f, UsageError(err)
 }
 
@@ -235,7 +236,7 @@ func (p *Problem) CheckTable() error {
 	if p.Table == "" {
 		return nil
 	}
-	if _, err := planner.LoadTable(p.Table, all.Submodules()); err != nil {
+	if _, err := choose.LoadTable(p.Table, all.Submodules()); err != nil {
 		return Usagef("--table: %w", err)
 	}
 	return nil

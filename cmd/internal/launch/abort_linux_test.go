@@ -12,6 +12,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -26,8 +27,8 @@ func aborts(args []string) {
 		restarts = 1
 	}
 	after := slices.Contains(args, "after")
-	err := planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
-		if _, err := planner.Sync(ctx, c, uint64(step[0]), planner.PartOf("step", step)); err != nil {
+	err := elastic.Run(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+		if _, err := elastic.Sync(ctx, c, uint64(step[0]), elastic.PartOf("step", step)); err != nil {
 			return err
 		}
 		for {

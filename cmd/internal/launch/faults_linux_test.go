@@ -17,6 +17,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -362,9 +363,9 @@ func (c *faultCase) meetInCircle(ctx context.Context, comm *planner.Comm) {
 		check(err)
 		return
 	}
-	one, err := comm.Sub(0xc1, pair)
+	one, err := raw.Sub(comm, 0xc1, pair)
 	check(err)
-	other, err := comm.Sub(0xc2, pair)
+	other, err := raw.Sub(comm, 0xc2, pair)
 	check(err)
 	if comm.Rank() == pair[0] {
 		one, other = other, one

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,8 +28,8 @@ func hangs(args []string) {
 	if os.Getenv("TIERFLOW_RESTARTS") == "" {
 		fresh = 0
 	}
-	check(planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
-		if _, err := planner.Sync(ctx, c, uint64(step[0]), planner.PartOf("step", step)); err != nil {
+	check(elastic.Run(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+		if _, err := elastic.Sync(ctx, c, uint64(step[0]), elastic.PartOf("step", step)); err != nil {
 			return err
 		}
 		for {

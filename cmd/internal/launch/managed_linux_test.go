@@ -16,6 +16,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -87,7 +88,7 @@ func watched([]string) {
 	ctx, before := context.Background(), lookOutside()
 	comm, err := planner.Join(ctx, &planner.Options{Machine: planner.MachineAuto})
 	check(err)
-	why, err := comm.ExplainRequest(tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 5 << 10})
+	why, err := raw.Explain(comm, tasks.Request{Coll: tasks.Bcast, Type: tasks.Float32, Count: 5 << 10})
 	check(err)
 	check(planner.Barrier(ctx, comm))
 	text, err := json.Marshal(seen{before, lookOutside(), regexp.MustCompile("machine: .*").FindString(why)})

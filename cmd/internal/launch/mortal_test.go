@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -118,7 +119,7 @@ func (m *mortalState) learn() {
 
 // elastic goes on with those who live and with newcomers.
 func (m *mortalState) elastic(steps float64) error {
-	return planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, change *planner.Change) (err error) {
+	return elastic.Run(context.Background(), nil, func(ctx context.Context, c *planner.Comm, change *planner.Change) (err error) {
 		defer func() {
 			switch {
 			case errors.Is(err, planner.ErrChange):
@@ -130,7 +131,7 @@ func (m *mortalState) elastic(steps float64) error {
 		if change != nil {
 			m.hour.begin(inSync)
 		}
-		if _, err := planner.Sync(ctx, c, uint64(m.step[0]), planner.PartOf("step", m.step), planner.PartOf("weights", m.weights)); err != nil {
+		if _, err := elastic.Sync(ctx, c, uint64(m.step[0]), elastic.PartOf("step", m.step), elastic.PartOf("weights", m.weights)); err != nil {
 			return err
 		}
 		for m.step[0] <= steps {
@@ -156,7 +157,7 @@ func (m *mortalState) retry(steps float64) error {
 	}
 	for m.step[0] <= steps {
 		tries := 0
-		c, err = planner.Retry(ctx, c, func(c *planner.Comm) error {
+		c, err = elastic.Retry(ctx, c, func(c *planner.Comm) error {
 			if tries++; tries > 1 {
 				m.hour.begin(inRetry)
 			}

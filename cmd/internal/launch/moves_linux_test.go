@@ -14,6 +14,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -21,7 +22,7 @@ func init() { rankPrograms["nomad"] = nomad }
 
 // nomad sums with all there are, says where it is and with how many, and ends when one of them sees a file.
 func nomad(args []string) {
-	check(planner.Elastic(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+	check(elastic.Run(context.Background(), nil, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
 		fmt.Printf("process %d of slot %s on %s: one of %d\n", os.Getpid(), os.Getenv(env.Rank), os.Getenv(env.Node), c.Size())
 		for {
 			if err := c.Turn(ctx); err != nil {

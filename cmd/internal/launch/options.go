@@ -59,7 +59,7 @@ type Options struct {
 	Min int
 
 	// MaxRestarts bounds the processes started, in all, in the place of failed ones, each on the
-	// same host as the one before it, or on another one if that host is lost, see HostsCommand: for programs letting them in, see planner.Elastic. The job
+	// same host as the one before it, or on another one if that host is lost, see HostsCommand: for programs letting them in, see package planner/elastic. The job
 	// goes on meanwhile. A process that the others have left out, because it hangs, is ended first.
 	// When a process has ended well no more are started. Default: none.
 	MaxRestarts int

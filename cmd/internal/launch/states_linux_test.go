@@ -18,6 +18,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 func init() {
@@ -72,7 +73,7 @@ func circle([]string) {
 func tardy([]string) {
 	comm := enterJob()
 	if comm.Rank() == 2 {
-		under, _, err := comm.Under()
+		under, _, err := raw.Under(comm)
 		check(err)
 		poll(context.Background(), func() bool { return under.Err() != nil })
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/distill"
 	"github.com/tierflow/tierflow/submodules"
 )
@@ -25,7 +25,7 @@ sizes that it was not made of. Convert makes files for other libraries of them.`
 		Example: "  tierflow rules from-table table.json --slowdown 1.02 -o my.rules",
 		Args:    kit.Operand("a decision table"),
 		RunE: func(c *cobra.Command, args []string) error {
-			t, err := planner.LoadTable(args[0], reg)
+			t, err := choose.LoadTable(args[0], reg)
 			if err != nil {
 				return err
 			}

@@ -71,7 +71,7 @@ status is 1 if there is such a thing. Plans that fit some layouts only are notes
 		Example: "  tierflow rules check my.rules",
 		Args:    kit.Operand(whichFile),
 		RunE: func(c *cobra.Command, args []string) error {
-			b, err := planner.LoadRules(args[0], reg)
+			b, err := choose.LoadRules(args[0], reg)
 			if err != nil {
 				return err
 			}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
@@ -42,7 +42,7 @@ ranks of a launched job, and writes the file anew.`,
 		RunE: kit.Interruptible(func(c *cobra.Command, args []string) error {
 			u.output = args[0]
 			if !fix {
-				t, err := planner.LoadTable(u.output, u.Registry)
+				t, err := choose.LoadTable(u.output, u.Registry)
 				if err != nil {
 					return err
 				}

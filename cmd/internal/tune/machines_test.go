@@ -9,6 +9,7 @@ import (
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -124,7 +125,7 @@ func TestLearnMachinesResume(t *testing.T) {
 
 func read(t *testing.T, file string) *table.Table {
 	t.Helper()
-	made, err := planner.LoadTable(file, all.Submodules())
+	made, err := choose.LoadTable(file, all.Submodules())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 )
@@ -23,7 +23,7 @@ func (u *Tuning) loadTable(ctx context.Context, r *Rank) (*table.Table, error) {
 	var failed error
 	if r.IsFirst() {
 		var t *table.Table
-		t, failed = planner.LoadTable(u.output, u.Registry)
+		t, failed = choose.LoadTable(u.output, u.Registry)
 		switch {
 		case errors.Is(failed, fs.ErrNotExist):
 			failed = nil

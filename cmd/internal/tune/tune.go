@@ -10,6 +10,7 @@ import (
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
 	"github.com/tierflow/tierflow/planner/learn"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
 	"github.com/tierflow/tierflow/submodules"
@@ -162,7 +163,7 @@ func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
 		if r.Comm == nil || !kit.IsLaunched() {
 			return kit.Usagef("no file for the table; give -o FILE: only launched jobs find one that is kept")
 		}
-		if u.output = r.Comm.TableFile(); u.output == "" && r.IsFirst() {
+		if u.output = raw.TableFile(r.Comm); u.output == "" && r.IsFirst() {
 			return errors.New("no file for the table, and no cache folder to keep it in; give -o FILE")
 		}
 		u.keeps = true
@@ -173,7 +174,7 @@ func (u *Tuning) runTune(ctx context.Context, r *Rank) error {
 	}
 	save := func(t *table.Table) error {
 		if u.keeps {
-			return r.Comm.KeepTable(t)
+			return raw.KeepTable(r.Comm, t)
 		}
 		data, err := t.Encode()
 		if err != nil {

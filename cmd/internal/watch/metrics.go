@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tierflow/tierflow/cmd/internal/kit"
-	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/metrics"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // MetricsCommand returns metrics.
@@ -60,7 +60,7 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []planner.Usage
+	var all []raw.Usage
 	for world, j := range jobs {
 		for _, u := range askUsages(ctx, j).ranks {
 			if u != nil {

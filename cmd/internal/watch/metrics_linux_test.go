@@ -18,14 +18,14 @@ import (
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/levels/join/env"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // Ranks that can be asked are shown to Prometheus, printed and served.
 func TestMetrics(t *testing.T) {
 	doors(t)
 	for rank := range 2 {
-		u := planner.Usage{World: 7, Rank: rank, Levels: []string{"node"}}
+		u := raw.Usage{World: 7, Rank: rank, Levels: []string{"node"}}
 		u.Calls = []executor.Calls{{Collective: "bcast", Plan: "p", Count: 12}}
 		u.Sent, u.Read = []int64{4096}, []int64{0}
 		text, err := json.Marshal(u)

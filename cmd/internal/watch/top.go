@@ -18,13 +18,13 @@ import (
 	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/levels/printable"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // usages are the counts of a job's ranks here, by rank; nil: it is elsewhere, or doesn't answer.
 type usages struct {
 	at    time.Time
-	ranks []*planner.Usage
+	ranks []*raw.Usage
 	times []processorTime
 }
 
@@ -34,7 +34,7 @@ type processorTime struct{ ran, delayed time.Duration }
 
 // askUsages asks the ranks of a job on this machine.
 func askUsages(ctx context.Context, j door.Job) *usages {
-	u := &usages{ranks: make([]*planner.Usage, j.Ranks[0].Ranks)}
+	u := &usages{ranks: make([]*raw.Usage, j.Ranks[0].Ranks)}
 	u.times = make([]processorTime, len(u.ranks))
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
@@ -43,7 +43,7 @@ func askUsages(ctx context.Context, j door.Job) *usages {
 		asked.Go(func() {
 			i := &j.Ranks[k]
 			a, err := i.Ask(ctx, door.Question{Usage: true})
-			one := &planner.Usage{}
+			one := &raw.Usage{}
 			if err == nil && json.Unmarshal(a.Usage, one) == nil && i.Rank >= 0 && i.Rank < len(u.ranks) {
 				printable.All(one)
 				u.ranks[i.Rank] = one
@@ -182,7 +182,7 @@ func compare(j door.Job, before, now *usages) *frame {
 	return f
 }
 
-func calls(u *planner.Usage) (n int64) {
+func calls(u *raw.Usage) (n int64) {
 	for _, c := range u.Calls {
 		n += c.Count
 	}

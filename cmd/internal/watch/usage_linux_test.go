@@ -11,7 +11,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/executor/wire"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // looks are two looks at three ranks, a second apart: ranks 0 and 2 wait, rank 1 makes ten calls, ran
@@ -21,8 +21,8 @@ func looks(ran, delayed time.Duration) (before, now *usages) {
 	before = &usages{at: begin, times: make([]processorTime, 3)}
 	now = &usages{at: begin.Add(time.Second), times: make([]processorTime, 3)}
 	for r := range 3 {
-		before.ranks = append(before.ranks, &planner.Usage{Rank: r})
-		u := &planner.Usage{Rank: r, Activity: executor.Activity{Waited: 900 * time.Millisecond, Calls: []executor.Calls{{Count: 7}, {Count: 3}}}}
+		before.ranks = append(before.ranks, &raw.Usage{Rank: r})
+		u := &raw.Usage{Rank: r, Activity: executor.Activity{Waited: 900 * time.Millisecond, Calls: []executor.Calls{{Count: 7}, {Count: 3}}}}
 		if r == 1 {
 			u.Waited = 0
 		}

@@ -22,7 +22,7 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/flight/verdict"
 	"github.com/tierflow/tierflow/levels/join/env"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 var tierflow kittest.Runner = func() *cobra.Command {
@@ -177,7 +177,7 @@ func TestTop(t *testing.T) {
 		d, err := door.Open(os.Getenv(env.Door), door.Info{Job: "4f2c91aa", Rank: rank, Ranks: 3, Nodes: []string{"a", "a", "b"}}, func(q door.Question) door.Answer {
 			mu.Lock()
 			defer mu.Unlock()
-			u := planner.Usage{Rank: rank, Levels: []string{"node", "network"}}
+			u := raw.Usage{Rank: rank, Levels: []string{"node", "network"}}
 			past := time.Since(begin)
 			u.Calls = []executor.Calls{{Collective: "bcast", Plan: "x", Count: int64(past.Seconds() * 1000)}}
 			u.Sent, u.Read = []int64{int64(past.Seconds() * 2e6), 0}, []int64{0, 0}
@@ -249,7 +249,7 @@ func TestEscapesAreReplaced(t *testing.T) {
 	defer func() { os.Args[0] = name }()
 	states := stuck(12 * time.Second)
 	states[0].At, states[0].Open[0].What, states[0].Open[0].Waits, states[3].At, states[3].Last = evil, evil, evil, evil, evil
-	usage, err := json.Marshal(planner.Usage{Levels: []string{evil}, Activity: executor.Activity{Sent: []int64{1}, Read: []int64{1}, Calls: []executor.Calls{{Collective: evil, Plan: evil, Count: 1}}}})
+	usage, err := json.Marshal(raw.Usage{Levels: []string{evil}, Activity: executor.Activity{Sent: []int64{1}, Read: []int64{1}, Calls: []executor.Calls{{Collective: evil, Plan: evil, Count: 1}}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -27,8 +28,8 @@ func main() {
 	m := newMoods(*limit)
 	fmt.Printf("slot %s has pid %d\n", os.Getenv("TIERFLOW_RANK"), os.Getpid())
 	state := []float64{1, 0} // the next step, and the sum of those before
-	log.Fatal(planner.Elastic(context.Background(), &planner.ElasticOptions{Options: &planner.Options{CallTimeout: *limit}}, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
-		if _, err := planner.Sync(ctx, c, uint64(state[0]), planner.PartOf("state", state)); err != nil {
+	log.Fatal(elastic.Run(context.Background(), &elastic.Options{Options: &planner.Options{CallTimeout: *limit}}, func(ctx context.Context, c *planner.Comm, _ *planner.Change) error {
+		if _, err := elastic.Sync(ctx, c, uint64(state[0]), elastic.PartOf("state", state)); err != nil {
 			return err
 		}
 		for {

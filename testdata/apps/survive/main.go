@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -21,8 +22,8 @@ func main() {
 	think := flag.Duration("think", 0, "what a step takes")
 	flag.Parse()
 	state := []float64{1, 0} // the next step, and the weight
-	err := planner.Elastic(context.Background(), nil, func(ctx context.Context, comm *planner.Comm, _ *planner.Change) error {
-		if _, err := planner.Sync(ctx, comm, uint64(state[0]), planner.PartOf("state", state)); err != nil {
+	err := elastic.Run(context.Background(), nil, func(ctx context.Context, comm *planner.Comm, _ *planner.Change) error {
+		if _, err := elastic.Sync(ctx, comm, uint64(state[0]), elastic.PartOf("state", state)); err != nil {
 			return err
 		}
 		for state[0] <= *steps {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -13,7 +14,7 @@ import (
 // They may be longer than the rank's needs.
 func Prepare(ctx context.Context, c *planner.Comm, r tasks.Request, send, recv []byte) (*planner.Collective, error) {
 	give, get := r.Buffers(levels.Rank(c.Rank()), c.Size())
-	return c.Prepare(ctx, r, send[:min(give, int64(len(send)))], recv[:min(get, int64(len(recv)))])
+	return raw.Prepare(ctx, c, r, send[:min(give, int64(len(send)))], recv[:min(get, int64(len(recv)))])
 }
 
 // CheckType returns an error if there are no buffers of a type: a Loc of a half type isn't

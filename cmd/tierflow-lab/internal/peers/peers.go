@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -210,7 +211,7 @@ func (b *benchPeers) read() error {
 		if !b.rules || b.sweep == 0 || b.keep != "" {
 			return kit.Usagef("--from %s: only with --rules, and without --sweep 0 and --record", b.file)
 		}
-		if b.from, err = planner.LoadTable(b.file, all.Submodules()); err != nil {
+		if b.from, err = choose.LoadTable(b.file, all.Submodules()); err != nil {
 			return kit.Usagef("--from: %w", err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/kit/kittest"
 	"github.com/tierflow/tierflow/cmd/internal/tune"
 	"github.com/tierflow/tierflow/costs"
-	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/submodules/all"
 )
 
@@ -113,7 +113,7 @@ func TestPeersTuneCommand(t *testing.T) {
 	if s.Entries != 3 || s.File != p.tableFile() { // two sizes of one, and a barrier
 		t.Errorf("%+v", s)
 	}
-	if made, err := planner.LoadTable(p.tableFile(), all.Submodules()); err != nil || made.Regime() != costs.BackToBack {
+	if made, err := choose.LoadTable(p.tableFile(), all.Submodules()); err != nil || made.Regime() != costs.BackToBack {
 		t.Errorf("%+v, %v", made, err)
 	}
 	p.single = true

@@ -20,6 +20,7 @@ import (
 
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -51,7 +52,7 @@ func main() {
 			return text, err
 		}
 	}
-	comm, err := planner.JoinAs(context.Background(), cfg, nil)
+	comm, err := raw.JoinAs(context.Background(), cfg, nil)
 	if err != nil {
 		log.Fatal(err)
 	}

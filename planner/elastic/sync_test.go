@@ -1,4 +1,4 @@
-package planner_test
+package elastic_test
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/elastic"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -37,11 +38,9 @@ func TestSync(t *testing.T) {
 			}
 		}
 		want := bestOf(states, revisions)
-		comms := localComms(t, "2x2", nil)
-		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
-			defer c.Close()
+		err := planner.Run(t.Context(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
 			mine := states[c.Rank()]
-			s, err := planner.Sync(ctx, c, revisions[c.Rank()], planner.PartOf("a", mine[:a]), planner.Part{Name: "b", Data: mine[a:]})
+			s, err := elastic.Sync(ctx, c, revisions[c.Rank()], elastic.PartOf("a", mine[:a]), elastic.Part{Name: "b", Data: mine[a:]})
 			if err != nil {
 				return err
 			}
@@ -50,10 +49,8 @@ func TestSync(t *testing.T) {
 			}
 			return nil
 		})
-		for _, err := range errs {
-			if err != nil {
-				t.Fatalf("seed %d: %v", seed, err)
-			}
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
 		}
 		for rank, state := range states {
 			if !bytes.Equal(state, states[want]) {
@@ -66,13 +63,11 @@ func TestSync(t *testing.T) {
 // A rank that gets a part of the newest state only, since the one that has it fails, keeps its own: with half of
 // each it would count as one that has the newest.
 func TestSyncLeavesNothingPartial(t *testing.T) {
-	comms := localComms(t, "3", nil)
-	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		defer c.Close()
+	err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
 		state := []uint64{1, 10}
-		parts := []planner.Part{planner.PartOf("step", state[:1]), planner.PartOf("weights", state[1:])}
+		parts := []elastic.Part{elastic.PartOf("step", state[:1]), elastic.PartOf("weights", state[1:])}
 		if c.Rank() == 0 { // says that it has the newest, sends the first part of it and fails
-			if err := planner.Allgather(ctx, c, planner.StandingOf(2, parts...), make([]uint64, 9)); err != nil {
+			if err := planner.Allgather(ctx, c, elastic.StandingOf(2, parts...), make([]uint64, 9)); err != nil {
 				return err
 			}
 			if err := planner.Bcast(ctx, c, []uint64{7, 8}, 0); err != nil {
@@ -86,14 +81,17 @@ func TestSyncLeavesNothingPartial(t *testing.T) {
 			}
 			return c.Revoke(errors.New("fails here"))
 		}
-		if _, err := planner.Sync(ctx, c, 1, parts...); !planner.Recoverable(err) {
+		if _, err := elastic.Sync(ctx, c, 1, parts...); !planner.Recoverable(err) {
 			return fmt.Errorf("with a source that failed: %w", err)
 		}
 		if !slices.Equal(state, []uint64{1, 10}) {
 			return fmt.Errorf("it has %v now", state)
 		}
 		return nil
-	}))
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 // bestOf is the slow twin of how a source is chosen.
@@ -116,30 +114,31 @@ func bestOf(states [][]byte, revisions []uint64) (best int) {
 
 // Parts that can't be compared are an error on all ranks.
 func TestSyncOfOthers(t *testing.T) {
-	comms := localComms(t, "3", nil)
-	noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {
-		defer c.Close()
-		if _, err := planner.Sync(ctx, c, 0); err != nil {
+	err := planner.Run(t.Context(), "3", nil, func(ctx context.Context, c *planner.Comm) error {
+		if _, err := elastic.Sync(ctx, c, 0); err != nil {
 			return fmt.Errorf("without parts: %w", err)
 		}
-		if _, err := planner.Sync(ctx, c, 0, planner.PartOf("none", []int{})); err != nil {
+		if _, err := elastic.Sync(ctx, c, 0, elastic.PartOf("none", []int{})); err != nil {
 			return fmt.Errorf("an empty part: %w", err)
 		}
-		if _, err := planner.Sync(ctx, c, 0, planner.PartOf("p", []*int{nil})); err == nil {
+		if _, err := elastic.Sync(ctx, c, 0, elastic.PartOf("p", []*int{nil})); err == nil {
 			return errors.New("pointers were sent")
 		}
 		data := make([]byte, 10)
 		if c.Rank() == 2 {
 			data = data[:9]
 		}
-		_, err := planner.Sync(ctx, c, 0, planner.PartOf("x", data))
-		if e, ok := errors.AsType[*planner.SyncError](err); !ok || e.Rank != 2 {
+		_, err := elastic.Sync(ctx, c, 0, elastic.PartOf("x", data))
+		if e, ok := errors.AsType[*elastic.SyncError](err); !ok || e.Rank != 2 {
 			return fmt.Errorf("another length: %w", err)
 		}
-		_, err = planner.Sync(ctx, c, 0, planner.PartOf(fmt.Sprint("x", c.Rank()/2), make([]byte, 3)))
-		if e, ok := errors.AsType[*planner.SyncError](err); !ok || e.Rank != 2 {
+		_, err = elastic.Sync(ctx, c, 0, elastic.PartOf(fmt.Sprint("x", c.Rank()/2), make([]byte, 3)))
+		if e, ok := errors.AsType[*elastic.SyncError](err); !ok || e.Rank != 2 {
 			return fmt.Errorf("another name: %w", err)
 		}
 		return nil
-	}))
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }

@@ -1,47 +1,52 @@
-package planner
+package elastic
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"slices"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // lateness is how often in a row ranks of a communicator were named as late, by their numbers. A rank
 // that has come to a collective since is named for the first time again.
 type lateness map[int]int
 
-// usualNamings is the default of [ElasticOptions.LeaveOut] where calls have a limit.
+// usualNamings is the default of [Options.LeaveOut] where calls have a limit.
 const usualNamings = 2
 
 // namings returns after how many of them a rank is left out; 0: it never is.
-func (o *ElasticOptions) namings() int {
+func (o *Options) namings() int {
 	usual := 0
-	if limit, err := o.Options.settings().callTimeout(); err == nil && limit > 0 {
+	if limit, err := calls.CallTimeout(o.Options); err == nil && limit > 0 {
 		usual = usualNamings
 	}
 	return max(0, cmp.Or(o.LeaveOut, usual))
 }
 
 // note takes in the error of f on c. It returns the ranks named at least so many times, and those named once less, ascending.
-func (l *lateness) note(c *Comm, err error, most int) (hung, almost []int) {
+func (l *lateness) note(c *planner.Comm, err error, most int) (hung, almost []int) {
 	before := *l
 	*l = nil
-	late, ok := errors.AsType[*LateError](err)
+	late, ok := errors.AsType[*planner.LateError](err)
 	if !ok || len(late.Circle) > 0 || most == 0 {
 		return nil, nil
 	}
 	*l = lateness{}
-	ranks := c.comm.Ranks()
+	under, _, err := raw.Under(c)
+	if err != nil {
+		return nil, nil
+	}
+	ranks := under.Ranks()
 	for _, named := range late.Late { // perhaps on a communicator made from c
 		r := slices.Index(ranks, levels.Rank(named.State.Rank))
 		if r < 0 || r == c.Rank() || named.State.Votes != "" { // it waits for others, as this one
 			continue
 		}
 		(*l)[r] = 1
-		if come, _ := named.State.HasCome(uint64(c.comm.ID()), 0); !come {
+		if come, _ := named.State.HasCome(uint64(under.ID()), 0); !come {
 			(*l)[r] += before[r]
 		}
 	}
@@ -59,7 +64,7 @@ func (l *lateness) note(c *Comm, err error, most int) (hung, almost []int) {
 }
 
 // moveTo goes over to the next communicator.
-func (l *lateness) moveTo(change Change) {
+func (l *lateness) moveTo(change planner.Change) {
 	next := lateness{}
 	for r, old := range change.Old {
 		if n := (*l)[old]; n > 0 {
@@ -67,28 +72,4 @@ func (l *lateness) moveTo(change Change) {
 		}
 	}
 	*l = next
-}
-
-// mayLeaveOut is an error unless the others of c may go on without ranks of it.
-func (c *Comm) mayLeaveOut(late []int) error {
-	without, err := c.others(late)
-	if err != nil {
-		return err
-	}
-	return c.comm.MayLeaveOut(without)
-}
-
-// unheard breaks c, and returns those of some ranks whose programs don't notice it soon.
-func (c *Comm) unheard(ctx context.Context, late []int) (ranks []int, err error) {
-	members, err := c.others(late)
-	if err != nil {
-		return nil, err
-	}
-	if members, err = c.comm.Unheard(ctx, members); err != nil {
-		return nil, err
-	}
-	for _, r := range members {
-		ranks = append(ranks, int(r))
-	}
-	return ranks, nil
 }

@@ -1,4 +1,4 @@
-package planner
+package elastic
 
 import (
 	"context"
@@ -7,6 +7,9 @@ import (
 	"hash/crc32"
 	"slices"
 
+	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/internal/inside"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -20,7 +23,7 @@ type Part struct {
 // PartOf returns the memory of a slice as a part. T holds no pointers, as in a collective.
 func PartOf[T any](name string, data []T) Part {
 	_, err := tasks.ElementOf[T]()
-	return Part{name, asBytes(data), err}
+	return Part{name, inside.Bytes(data), err}
 }
 
 // Synced is the result of [Sync].
@@ -56,8 +59,8 @@ const chunk = 1 << 20
 // A rank's parts are written when all of the state has come, and never in part: after an error they are
 // as they were, or, if only other ranks met it, as the newest ones. So a rank needs memory for its
 // differences a second time.
-func Sync(ctx context.Context, c *Comm, revision uint64, parts ...Part) (s Synced, err error) {
-	if err := c.checkCall(ctx); err != nil {
+func Sync(ctx context.Context, c *planner.Comm, revision uint64, parts ...Part) (s Synced, err error) {
+	if _, _, err := raw.Under(c); err != nil { // nobody made c
 		return s, fmt.Errorf("sync: %w", err)
 	}
 	for _, p := range parts {
@@ -182,9 +185,9 @@ func shapeOf(parts []Part) uint64 {
 }
 
 // gatherStandings tells all ranks the standing of each.
-func gatherStandings(ctx context.Context, c *Comm, mine standing) ([]standing, error) {
+func gatherStandings(ctx context.Context, c *planner.Comm, mine standing) ([]standing, error) {
 	all := make([]uint64, 3*c.Size())
-	if err := Allgather(ctx, c, []uint64{mine.revision, mine.whole, mine.shape}, all); err != nil {
+	if err := planner.Allgather(ctx, c, []uint64{mine.revision, mine.whole, mine.shape}, all); err != nil {
 		return nil, err
 	}
 	each := make([]standing, c.Size())
@@ -220,10 +223,10 @@ func differing(all []standing, from int, of func(standing) uint64) int {
 }
 
 // takeOver sends all chunks with a difference on some rank.
-func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts patchedParts) (bytes int64, err error) {
+func takeOver(ctx context.Context, c *planner.Comm, from int, mine digests, parts patchedParts) (bytes int64, err error) {
 	sums := mine.flat()
 	theirs := slices.Clone(sums)
-	if err := Bcast(ctx, c, theirs, from); err != nil {
+	if err := planner.Bcast(ctx, c, theirs, from); err != nil {
 		return 0, err
 	}
 	own := make([]uint8, len(sums)) // 1: the chunk differs here
@@ -233,7 +236,7 @@ func takeOver(ctx context.Context, c *Comm, from int, mine digests, parts patche
 		}
 	}
 	differs := slices.Clone(own)
-	if err := Allreduce(ctx, c, differs, differs, tasks.Bor); err != nil {
+	if err := planner.Allreduce(ctx, c, differs, differs, tasks.Bor); err != nil {
 		return 0, err
 	}
 	for i, p := range parts {
@@ -252,7 +255,7 @@ const mostChunks = 16
 
 // takeChunks sends the chunks of a part with a difference on some rank, neighbours together. A rank with a
 // difference itself gets them into memory of their own.
-func (v *patchedPart) takeChunks(ctx context.Context, c *Comm, from int, differs, own []uint8) (bytes int64, err error) {
+func (v *patchedPart) takeChunks(ctx context.Context, c *planner.Comm, from int, differs, own []uint8) (bytes int64, err error) {
 	for i := 0; i < len(differs); {
 		n := 0
 		for n < mostChunks && i+n < len(differs) && differs[i+n] != 0 {
@@ -267,7 +270,7 @@ func (v *patchedPart) takeChunks(ctx context.Context, c *Comm, from int, differs
 		if apart {
 			b = make([]byte, len(b))
 		}
-		if err := Bcast(ctx, c, b, from); err != nil {
+		if err := planner.Bcast(ctx, c, b, from); err != nil {
 			return bytes, err
 		}
 		bytes += int64(len(b))
@@ -282,7 +285,7 @@ func (v *patchedPart) takeChunks(ctx context.Context, c *Comm, from int, differs
 }
 
 // checkSynced compares all parts once more, as they will be.
-func checkSynced(ctx context.Context, c *Comm, from int, parts []Part, mine patchedParts) error {
+func checkSynced(ctx context.Context, c *planner.Comm, from int, parts []Part, mine patchedParts) error {
 	for i, p := range parts {
 		all, err := gatherStandings(ctx, c, standing{whole: digestAll(mine[i].digests())})
 		if err != nil {

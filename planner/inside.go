@@ -1,0 +1,30 @@
+package planner
+
+import (
+	"context"
+	"time"
+
+	"github.com/tierflow/tierflow/planner/internal/inside"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+func init() {
+	inside.Give(&inside.Calls[Comm, Collective, Options]{
+		JoinAs: joinAs, Inspect: inspect, Usages: usages,
+		Canonical: (*Comm).checkRequest, Prepare: (*Comm).prepareRequest, PrepareNamed: (*Comm).prepareNamed, Ready: (*Comm).ready,
+		Run: (*Comm).runRequest, Rebind: (*Collective).rebindTo, Explain: (*Comm).explainRequest,
+		Exchange: (*Comm).exchangeBlocks,
+		StartExchange: func(c *Comm, ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (inside.Pending, error) {
+			x, err := c.startExchange(ctx, coll, root, give, get)
+			if err != nil {
+				return nil, err
+			}
+			return x, nil
+		},
+		DrawID: (*Comm).drawID, Sub: (*Comm).sub,
+		Under: (*Comm).under, Counters: (*Comm).counters, TableFile: (*Comm).ownTableFile, KeepTable: (*Comm).keepForLater,
+		TakesIn:     func(c *Comm) bool { return c.world.lobby() != nil },
+		MayLeaveOut: (*Comm).mayLeaveOut, Unheard: (*Comm).unheard,
+		CallTimeout: func(o *Options) (time.Duration, error) { return o.settings().callTimeout() },
+	})
+}

@@ -1,0 +1,93 @@
+// Package inside hands what package planner keeps to itself to the packages beside it: raw for libraries of other languages,
+// elastic, metrics. planner gives its functions when it is initialized, and these take them; so nothing of it is in
+// planner's API.
+package inside
+
+import (
+	"context"
+	"time"
+	"unsafe"
+
+	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// Calls are functions of package planner. C is its Comm, Col its Collective, O its Options: this package can't import it.
+// Package raw says what most of them do.
+type Calls[C, Col, O any] struct {
+	JoinAs  func(ctx context.Context, cfg join.Config, o *O) (*C, error)
+	Inspect func(r tasks.Request, t *levels.Topology, o *O) (*Decision, error)
+	Usages  func() []Usage
+
+	Canonical    func(c *C, r tasks.Request) (tasks.Request, error)
+	Prepare      func(c *C, ctx context.Context, r tasks.Request, send, recv []byte) (*Col, error)
+	PrepareNamed func(c *C, name string, r tasks.Request, send, recv []byte, like *Col) (*Col, error)
+	Ready        func(c *C, ctx context.Context, r tasks.Request) error
+	Run          func(c *C, ctx context.Context, r tasks.Request, send, recv []byte) error
+	Rebind       func(col *Col, send, recv []byte) error
+	Explain      func(c *C, r tasks.Request) (string, error)
+
+	Exchange      func(c *C, ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) error
+	StartExchange func(c *C, ctx context.Context, coll tasks.Collective, root int, give, get [][]byte) (Pending, error)
+
+	DrawID func(c *C) (uint64, error)
+	Sub    func(c *C, id uint64, ranks []int) (*C, error)
+
+	Under     func(c *C) (*executor.Comm, submodules.Registry, error)
+	Counters  func(c *C) executor.Counters
+	TableFile func(c *C) string
+	KeepTable func(c *C, t *table.Table) error
+
+	// For package elastic: whether the job takes processes in; whether the others of c may go on without some ranks; which
+	// of some ranks don't notice soon that c is broken, which this call breaks; and the limit for calls, 0: none.
+	TakesIn     func(c *C) bool
+	MayLeaveOut func(c *C, ranks []int) error
+	Unheard     func(c *C, ctx context.Context, ranks []int) ([]int, error)
+	CallTimeout func(o *O) (time.Duration, error)
+}
+
+var given any
+
+// Give sets the functions. planner calls it once.
+func Give[C, Col, O any](c *Calls[C, Col, O]) { given = c }
+
+// Take returns them.
+func Take[C, Col, O any]() *Calls[C, Col, O] { return given.(*Calls[C, Col, O]) }
+
+// Bytes is the memory of a slice. Its elements have no pointers.
+func Bytes[T any](s []T) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*int(unsafe.Sizeof(*new(T))))
+}
+
+// Pending is what was started, and has to be waited for.
+type Pending interface {
+	Done() bool
+	Wait(ctx context.Context) error
+}
+
+// Decision is a chosen plan with all the reasons for it.
+type Decision struct {
+	Plan     tasks.Plan
+	Forced   tasks.Plan          // the forced part of Plan
+	Registry submodules.Registry // the submodules to choose from
+	Text     string              // as planner.Explain returns it
+	Table    *table.Table        // the one consulted; nil: there is none
+	Origin   string              // of Table, such as its file; empty without one
+	Links    string              // between nodes, see planner.Options; empty: unknown
+	Answer   table.Answer        // of Table; without one it has no estimates
+	Fallback string              // why Table did not decide; empty: it did, or there is none
+}
+
+// Usage is the work of one rank of this process since it entered its job, and its
+// present state. It counts all communicators of the rank together.
+type Usage struct {
+	World  int            // the number of the job in this process, from 0: some processes enter several
+	Rank   int            // of the communicator of all ranks
+	Levels []string       // names, from the inside out: node, network; Sent and Read have an item for each
+	TLS    *join.TLSState `json:",omitempty"` // of connections between nodes; nil: they are plain
+	executor.Activity
+}
