@@ -260,29 +260,6 @@ func ExampleComm_Split() {
 	// Output: rank 1 of 2: 5
 }
 
-func ExampleComm_Tune() {
-	err := planner.Run(context.Background(), "2x2", nil, func(ctx context.Context, c *planner.Comm) error {
-		grads := make([]float32, 1000)
-		sum, err := planner.PrepareAllreduce(ctx, c, grads, grads, tasks.Sum)
-		if err != nil {
-			return err
-		}
-		tuner, err := c.Tune(planner.Tuning{Plans: []string{"allreduce:fs=1KiB", "allreduce:shape=flat"}, Of: []*planner.Collective{sum}})
-		if err != nil {
-			return err
-		}
-		for range 100 {
-			if err := tuner.Run(ctx, sum.Run); err != nil {
-				return err
-			}
-		}
-		tuner.Freeze() // what holds then stays: tuner.Explain says what, and what others took
-		return nil
-	})
-	fmt.Println(err)
-	// Output: <nil>
-}
-
 func ExampleAlloc() {
 	everywhere(func(ctx context.Context, c *planner.Comm) error {
 		grads, err := planner.Alloc[float64](c, 3)

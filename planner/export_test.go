@@ -89,9 +89,6 @@ func TryFor(t interface{ Cleanup(func()) }, limit time.Duration) {
 	trialTime = limit
 }
 
-// SetClock lets a tuner take times by another clock.
-func (t *Tuner) SetClock(now func() time.Duration) { t.clock = now }
-
 // KeepTrial lets a plan be that of a trial which the ranks have made for a request.
 func (c *Comm) KeepTrial(r tasks.Request, p tasks.Plan) {
 	c.trials.mu.Lock()

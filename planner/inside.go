@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/planner/internal/inside"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -23,6 +24,10 @@ func init() {
 		},
 		DrawID: (*Comm).drawID, Sub: (*Comm).sub,
 		Under: (*Comm).under, Counters: (*Comm).counters, TableFile: (*Comm).ownTableFile, KeepTable: (*Comm).keepForLater,
+		Internal: func(c *Comm, r tasks.Request, why string, buf []byte) (*executor.Run, error) {
+			return c.internal(r, purpose(why), buf)
+		},
+		Variants:    (*Comm).newVariants,
 		TakesIn:     func(c *Comm) bool { return c.world.lobby() != nil },
 		MayLeaveOut: (*Comm).mayLeaveOut, Unheard: (*Comm).unheard,
 		CallTimeout: func(o *Options) (time.Duration, error) { return o.settings().callTimeout() },

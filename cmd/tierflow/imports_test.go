@@ -154,13 +154,13 @@ var arrows = map[string][]string{
 	// What a program calls, written by planner and read by tune.
 	"planner/profile": {"tasks", "levels/files", "levels/printable"},
 	// Which candidate is the fastest, by times that others take.
-	"planner/internal/feedback": {},
+	"planner/feedback/internal/search": {},
 	// It asks each way to choose plans in turn, and reads their files.
 	"planner/choose": {"levels/files", "planner/builtin", "planner/rules", "planner/table", "planner/priced"},
 	// Only under the invariants tag planner checks what it compiles, see TestFaceIsLight. It makes both kinds of
 	// worlds.
 	// It hears from the launcher who waits to join.
-	"planner":      {"planner/internal/inside", "planner/internal/cache", "levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/internal/feedback", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
+	"planner":      {"planner/internal/inside", "planner/internal/cache", "levels/files", "levels/join/launcher", "planner/choose", "costs/pairs", "planner/profile", "executor/door", "executor/local", "executor/proc", "submodules/all", "submodules/check", "levels/join", "levels/join/env"},
 	"planner/tune": {"planner", "planner/raw", "planner/priced", "planner/learn", "costs/price", "costs/measure"},
 	// Its folder of measurements in the user's cache.
 	"planner/internal/cache": {"levels/files"},
@@ -168,6 +168,8 @@ var arrows = map[string][]string{
 	"planner/internal/inside": {"executor", "levels/join", "planner/table"},
 	// For libraries of other languages and tools.
 	"planner/raw": {"planner"},
+	// It tries plans while a program runs.
+	"planner/feedback": {"planner", "planner/feedback/internal/search"},
 	// Jobs whose ranks change.
 	"planner/elastic": {"planner", "planner/raw"},
 	// Apart from planner: it needs net/http.
@@ -273,7 +275,7 @@ var concurrent = []string{"executor", "executor/door", "executor/wire/wiretest",
 
 // pure are the folders whose packages give the same bytes for the same input: they
 // know no goroutine, clock, global random number or operating system.
-var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/internal/feedback", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts", "cmd/tierflow-lab/internal/goal"}
+var pure = []string{"levels", "dag", "tasks", "submodules", "costs", "viz", "executor/flow", "planner/builtin", "planner/rules", "planner/rules/foreign", "planner/distill", "planner/table", "planner/priced", "planner/learn", "planner/feedback/internal/search", "cmd/tierflow-lab/internal/fixed", "cmd/tierflow-lab/internal/charts", "cmd/tierflow-lab/internal/goal"}
 
 // impureBelow are packages in these folders that are not.
 var impureBelow = []string{"costs/pairs", "levels/clock/clocktest", "levels/files", "levels/memory", "levels/process", "levels/join", "levels/join/launcher", "levels/join/ports", "levels/join/seal", "levels/join/seal/sealtest", "costs/measure", "dag/dagtest", "submodules/submoduletest"}

@@ -1,5 +1,5 @@
 // Package inside hands what package planner keeps to itself to the packages beside it: raw for libraries of other languages,
-// elastic, metrics. planner gives its functions when it is initialized, and these take them; so nothing of it is in
+// elastic, feedback, metrics. planner gives its functions when it is initialized, and these take them; so nothing of it is in
 // planner's API.
 package inside
 
@@ -42,6 +42,10 @@ type Calls[C, Col, O any] struct {
 	TableFile func(c *C) string
 	KeepTable func(c *C, t *table.Table) error
 
+	// For package feedback: a collective of its own, described by why; and candidates to try.
+	Internal func(c *C, r tasks.Request, why string, buf []byte) (*executor.Run, error)
+	Variants func(c *C, value string, numbers []int64, plans []string, of []*Col) (v Variants, names []string, holds int, err error)
+
 	// For package elastic: whether the job takes processes in; whether the others of c may go on without some ranks; which
 	// of some ranks don't notice soon that c is broken, which this call breaks; and the limit for calls, 0: none.
 	TakesIn     func(c *C) bool
@@ -67,6 +71,14 @@ func Bytes[T any](s []T) []byte {
 type Pending interface {
 	Done() bool
 	Wait(ctx context.Context) error
+}
+
+// Variants are candidates by which a communicator decides and compiles in turns. One is in use at a time.
+type Variants interface {
+	Prepare(i, old int) error   // makes i ready, while old is in use
+	Enter(from, to int)         // goes from one to another
+	Drop(i int)                 // forgets what was decided by one that is not in use
+	Explain(line func() string) // adds a line to the text of collectives
 }
 
 // Decision is a chosen plan with all the reasons for it.

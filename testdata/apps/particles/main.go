@@ -30,6 +30,7 @@ import (
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/feedback"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -106,12 +107,12 @@ const rules = "$small = 0\nalltoallv: shape=flat,eager=$small,ia=adapt/pairwise\
 var thresholds = []int64{0, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20}
 
 // simulate runs the steps, checks the particles, and returns the times of the slowest rank.
-func simulate(ctx context.Context, c *planner.Comm, s settings) (ms []float64, tuner *planner.Tuner, err error) {
+func simulate(ctx context.Context, c *planner.Comm, s settings) (ms []float64, tuner *feedback.Tuner, err error) {
 	if err := c.Set(ctx, "small", s.small); err != nil {
 		return nil, nil, err
 	}
 	if s.every > 0 { // no tuner tunes nothing
-		if tuner, err = c.Tune(planner.Tuning{Value: "small", Numbers: thresholds, Every: s.every}); err != nil {
+		if tuner, err = feedback.New(c, feedback.Options{Value: "small", Numbers: thresholds, Every: s.every}); err != nil {
 			return nil, nil, err
 		}
 	}

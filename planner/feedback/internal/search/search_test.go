@@ -1,4 +1,4 @@
-package feedback_test
+package search_test
 
 import (
 	"fmt"
@@ -6,33 +6,33 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tierflow/tierflow/planner/internal/feedback"
+	"github.com/tierflow/tierflow/planner/feedback/internal/search"
 )
 
 // play lets ranks search together for so many calls. A call takes what cost says on a rank, ns; a
 // negative time is a failure. It returns the candidates that calls ran by.
-func play(t *testing.T, ranks []*feedback.Search, calls int, cost func(rank, call, candidate int) int64) (ran []int) {
+func play(t *testing.T, ranks []*search.Search, calls int, cost func(rank, call, candidate int) int64) (ran []int) {
 	t.Helper()
 	for call := range calls {
-		turns := make([]feedback.Turn, len(ranks))
+		turns := make([]search.Turn, len(ranks))
 		for r, s := range ranks {
 			i, turn := s.Next()
 			if turns[r] = turn; r > 0 && turn != turns[0] {
 				t.Fatalf("call %d: rank %d has turn %d, rank 0 %d", call, r, turn, turns[0])
 			}
 			switch ns := cost(r, call, i); turn {
-			case feedback.Usual:
+			case search.Usual:
 				s.Note(ns)
-			case feedback.First:
+			case search.First:
 				s.Say(0, ns < 0)
-			case feedback.Trial:
+			case search.Trial:
 				s.Say(ns, ns < 0)
 			}
 			if r == 0 {
 				ran = append(ran, i)
 			}
 		}
-		if turns[0] == feedback.Usual {
+		if turns[0] == search.Usual {
 			continue
 		}
 		for w := range ranks[0].Said {
@@ -45,7 +45,7 @@ func play(t *testing.T, ranks []*feedback.Search, calls int, cost func(rank, cal
 			}
 		}
 		for _, s := range ranks {
-			if turns[0] == feedback.First {
+			if turns[0] == search.First {
 				s.Ready()
 			} else {
 				s.Judge()
@@ -60,9 +60,9 @@ func play(t *testing.T, ranks []*feedback.Search, calls int, cost func(rank, cal
 	return ran
 }
 
-func searches(n int, holds, every int, names ...string) (all []*feedback.Search) {
+func searches(n int, holds, every int, names ...string) (all []*search.Search) {
 	for range n {
-		all = append(all, feedback.New(names, holds, every))
+		all = append(all, search.New(names, holds, every))
 	}
 	return all
 }
@@ -178,16 +178,16 @@ func TestFaults(t *testing.T) {
 	if got := ranks[0].Explain(); ranks[0].Holds() != 3 || strings.Count(got, "a rank failed with it") != 2 {
 		t.Error(got)
 	}
-	alone := feedback.New([]string{"a"}, 0, 2)
+	alone := search.New([]string{"a"}, 0, 2)
 	for range 10 {
-		if i, turn := alone.Next(); i != 0 || turn != feedback.Usual {
+		if i, turn := alone.Next(); i != 0 || turn != search.Usual {
 			t.Error("one candidate is tried")
 		}
 	}
 }
 
 func TestEvery(t *testing.T) {
-	if err := feedback.CheckEvery(1); err == nil || fmt.Sprint(err) != "a trial every 1 calls; allowed are 2 and more" {
+	if err := search.CheckEvery(1); err == nil || fmt.Sprint(err) != "a trial every 1 calls; allowed are 2 and more" {
 		t.Error(err)
 	}
 }

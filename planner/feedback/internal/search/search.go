@@ -1,12 +1,12 @@
-// Package feedback looks for the fastest of some candidates, while a running program
+// Package search looks for the fastest of some candidates, while a running program
 // uses one of them: the holder. It is the state of such a search and has no clock: somebody else runs calls,
 // takes their times and lets ranks agree on them. Equal times give equal verdicts, so all ranks of
 // a job come to the same.
 //
 //	switch candidate, turn := s.Next(); turn {
-//	case feedback.Usual: // run by the holder, and Note its time
-//	case feedback.First: // prepare the candidate, Say whether that went well, Ready, run by it
-//	case feedback.Trial: // run by it, Say its time, and Judge
+//	case search.Usual: // run by the holder, and Note its time
+//	case search.First: // prepare the candidate, Say whether that went well, Ready, run by it
+//	case search.Trial: // run by it, Say its time, and Judge
 //	}
 //
 // A trial is compared with the usual calls right before it, since machines are slower at times. The
@@ -16,7 +16,7 @@
 //
 // The idea comes from 6.2 in Fagg and others, Flexible Collective Communication Tuning
 // Architecture Applied to Open MPI (2006).
-package feedback
+package search
 
 import (
 	"fmt"

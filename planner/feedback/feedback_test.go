@@ -1,14 +1,16 @@
-package planner_test
+package feedback_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/feedback"
 	_ "github.com/tierflow/tierflow/planner/rules/foreign" // a candidate is bcast:ompi=6/64KiB
 )
 
@@ -17,18 +19,55 @@ type fakeClock struct{ now time.Duration }
 
 func (f *fakeClock) read() time.Duration { return f.now }
 
+// onRanks runs f on two nodes of two ranks.
+func onRanks(t *testing.T, o *planner.Options, f func(ctx context.Context, c *planner.Comm) error) {
+	t.Helper()
+	if err := planner.Run(t.Context(), "2x2", o, f); err != nil {
+		t.Error(err)
+	}
+}
+
+func local(t *testing.T, topology string, o *planner.Options) []*planner.Comm {
+	t.Helper()
+	comms, err := planner.Local(topology, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return comms
+}
+
+func closeAll(t *testing.T, comms []*planner.Comm) {
+	t.Helper()
+	for _, err := range each(t, comms, func(_ context.Context, c *planner.Comm) error { return c.Close() }) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// each runs f on all ranks at once, and returns their errors.
+func each(t *testing.T, comms []*planner.Comm, f func(ctx context.Context, c *planner.Comm) error) []error {
+	errs := make([]error, len(comms))
+	var all sync.WaitGroup
+	for i, c := range comms {
+		all.Go(func() { errs[i] = f(t.Context(), c) })
+	}
+	all.Wait()
+	return errs
+}
+
 const skewed = "$small = 0\nalltoallv: eager=$small,ia=adapt/pairwise,shape=flat\nalltoall: eager=$small,ia=adapt/pairwise,shape=flat\n"
 
 // A value of the rules tunes itself: one-shot calls and collectives that were made before follow.
 func TestTunerOfValue(t *testing.T) {
-	onBothKinds(t, 2, 2, &planner.Options{RulesData: []byte(skewed)}, func(ctx context.Context, c *planner.Comm) error {
+	onRanks(t, &planner.Options{RulesData: []byte(skewed)}, func(ctx context.Context, c *planner.Comm) error {
 		n := c.Size()
 		send, recv := make([]int64, n*100), make([]int64, n*100)
 		before, err := planner.PrepareAlltoall(ctx, c, send, recv)
 		if err != nil {
 			return err
 		}
-		tuner, err := c.Tune(planner.Tuning{Value: "small", Numbers: []int64{64, 4096, 0, 1 << 20}, Of: []*planner.Collective{before}})
+		tuner, err := feedback.New(c, feedback.Options{Value: "small", Numbers: []int64{64, 4096, 0, 1 << 20}, Of: []*planner.Collective{before}})
 		if err != nil {
 			return err
 		}
@@ -87,14 +126,14 @@ func TestTunerOfValue(t *testing.T) {
 
 // Parts of plans are tried: what is forced stays, and what can't be is not.
 func TestTunerOfPlans(t *testing.T) {
-	onBothKinds(t, 2, 2, &planner.Options{Plan: "bcast:w=3"}, func(ctx context.Context, c *planner.Comm) error {
+	onRanks(t, &planner.Options{Plan: "bcast:w=3"}, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]byte, 1<<16)
 		of, err := planner.PrepareBcast(ctx, c, buf, 0)
 		if err != nil {
 			return err
 		}
 		plans := []string{"bcast:shape=flat,ib=adapt/binomial", "bcast:shape=flat,ib=adapt/chain,fs=8KiB,w=9", "bcast:shape=lanes", "bcast:ompi=6/64KiB", "shape=scan"}
-		tuner, err := c.Tune(planner.Tuning{Plans: plans[:4], Every: 3, Of: []*planner.Collective{of}})
+		tuner, err := feedback.New(c, feedback.Options{Plans: plans[:4], Every: 3, Of: []*planner.Collective{of}})
 		if err != nil {
 			return err
 		}
@@ -147,9 +186,9 @@ func TestTunerFails(t *testing.T) {
 	errOwn := errors.New("one rank's own")
 	for _, broken := range []bool{false, true} {
 		for at := range 12 { // the fifth call is a candidate's first one, the tenth is a trial
-			comms := localComms(t, "2x2", &planner.Options{RulesData: []byte(skewed)})
-			errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
-				tuner, err := c.Tune(planner.Tuning{Value: "small", Numbers: []int64{100, 200}})
+			comms := local(t, "2x2", &planner.Options{RulesData: []byte(skewed)})
+			errs := each(t, comms, func(ctx context.Context, c *planner.Comm) error {
+				tuner, err := feedback.New(c, feedback.Options{Value: "small", Numbers: []int64{100, 200}})
 				if err != nil {
 					return err
 				}
@@ -181,7 +220,7 @@ func TestTunerFails(t *testing.T) {
 					t.Errorf("call %d, broken %v: rank %d: %v", at, broken, r, err)
 				}
 			}
-			for _, err := range each(comms, func(_ context.Context, c *planner.Comm) error { return c.Close() }) {
+			for _, err := range each(t, comms, func(_ context.Context, c *planner.Comm) error { return c.Close() }) {
 				if err != nil && !broken {
 					t.Error(err)
 				}
@@ -192,9 +231,9 @@ func TestTunerFails(t *testing.T) {
 
 // Ranks that tune otherwise hear of it.
 func TestTunersDiffer(t *testing.T) {
-	comms := localComms(t, "2x1", &planner.Options{RulesData: []byte(skewed)})
-	errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
-		tuner, err := c.Tune(planner.Tuning{Value: "small", Numbers: []int64{1, 2, 3}[:2+c.Rank()]})
+	comms := local(t, "2x1", &planner.Options{RulesData: []byte(skewed)})
+	errs := each(t, comms, func(ctx context.Context, c *planner.Comm) error {
+		tuner, err := feedback.New(c, feedback.Options{Value: "small", Numbers: []int64{1, 2, 3}[:2+c.Rank()]})
 		if err != nil {
 			return err
 		}
@@ -214,13 +253,13 @@ func TestTunersDiffer(t *testing.T) {
 }
 
 func TestTuneErrors(t *testing.T) {
-	comms := localComms(t, "2", &planner.Options{RulesData: []byte(skewed)})
+	comms := local(t, "2", &planner.Options{RulesData: []byte(skewed)})
 	c := comms[0]
 	other, err := planner.PrepareBarrier(t.Context(), comms[1])
 	if err != nil {
 		t.Fatal(err)
 	}
-	for want, o := range map[string]planner.Tuning{
+	for want, o := range map[string]feedback.Options{
 		"it takes one of both": {},
 
 		`value "small" and plans ["w=2"]; it takes one of both`: {Value: "small", Plans: []string{"w=2"}},
@@ -231,25 +270,29 @@ func TestTuneErrors(t *testing.T) {
 		`a tuner: w=x: unknown submodule "x"`:                   {Plans: []string{"w=x"}},
 		"a collective of another communicator, or none":         {Plans: []string{"w=2"}, Of: []*planner.Collective{other}},
 	} {
-		wantError(t, fmt.Sprintf("%+v", o), second(c.Tune(o)), want)
+		if _, err := feedback.New(c, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%+v: %v, want %q", o, err, want)
+		}
 	}
-	tuner, err := c.Tune(planner.Tuning{Plans: []string{"w=2"}})
+	tuner, err := feedback.New(c, feedback.Options{Plans: []string{"w=2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantError(t, "Run", tuner.Run(t.Context(), nil), "the function is nil")
+	if err := tuner.Run(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "the function is nil") {
+		t.Error(err)
+	}
 	closeAll(t, comms)
 }
 
 // Without a tuner, between trials and when it is frozen nothing is allocated.
 func TestTunerAllocatesNothing(t *testing.T) {
-	comms := localComms(t, "1", nil)
+	comms := local(t, "1", nil)
 	call := func(context.Context) error { return nil }
 	for name, every := range map[string]int{"off": 0, "between": 1 << 20, "frozen": 2} {
-		var tuner *planner.Tuner
+		var tuner *feedback.Tuner
 		var err error
 		if every > 0 {
-			if tuner, err = comms[0].Tune(planner.Tuning{Plans: []string{"w=2"}, Every: every}); err != nil {
+			if tuner, err = feedback.New(comms[0], feedback.Options{Plans: []string{"w=2"}, Every: every}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,4 +1,4 @@
-package feedback_test
+package search_test
 
 import (
 	"math"
