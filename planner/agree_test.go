@@ -48,8 +48,8 @@ func TestLinksAreNamed(t *testing.T) {
 func TestTableIsAgreed(t *testing.T) {
 	other := []byte(strings.ReplaceAll(string(tableFile(t)), "shape=han,", "shape=flat,"))
 	comms, errs := joinWith(t, 2,
-		&planner.Options{Table: recordedFile}, &planner.Options{TableData: []byte("no table")},
-		&planner.Options{TableData: other}, &planner.Options{Table: "/no/such/file"})
+		&planner.Options{Table: recordedFile}, &planner.Options{Table: "table", Files: inMemory("table", []byte("no table"))},
+		&planner.Options{Table: "table", Files: inMemory("table", other)}, &planner.Options{Table: "/no/such/file"})
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +88,9 @@ func TestTableIsAgreed(t *testing.T) {
 
 // What is wrong with rank 0's table ends the join of all ranks with that reason.
 func TestTableRefusedByAll(t *testing.T) {
-	comms, errs := joinWith(t, 2, &planner.Options{TableData: []byte("{\n]")}, nil, nil)
+	comms, errs := joinWith(t, 2, &planner.Options{Table: "table", Files: inMemory("table", []byte("{\n]"))}, nil, nil)
 	for rank, err := range errs {
-		wantError(t, fmt.Sprint("rank ", rank), err, "Options.TableData:2: ")
+		wantError(t, fmt.Sprint("rank ", rank), err, "Options.Table: table:2: ")
 		if comms[rank] != nil {
 			t.Errorf("rank %d has joined", rank)
 		}
@@ -130,7 +130,7 @@ func TestTableFromEnvironment(t *testing.T) {
 	if _, err := planner.Local("2", nil); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), env.Table) {
 		t.Errorf("a file that isn't there gives %v", err)
 	}
-	if _, err := planner.Local("2", &planner.Options{Table: "x", TableData: []byte("x")}); err == nil {
+	if _, err := planner.Local("2", &planner.Options{Table: "x", Files: inMemory("x", []byte("x"))}); err == nil {
 		t.Error("two tables are accepted")
 	}
 }

@@ -47,7 +47,7 @@ func (o *settings) keptTable(job *join.Job) string {
 // the options or the environment name a table or a machine.
 func (o *settings) remembers() bool {
 	s, err := o.machineSource()
-	return err == nil && s.auto && o.Table == "" && o.TableData == nil
+	return err == nil && s.auto && o.Table == ""
 }
 
 // tableOn is table for a job: if nothing names one, it is the table kept for the same ranks. A kept

@@ -17,7 +17,7 @@ func BenchmarkDecide(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for by, o := range map[string]*planner.Options{"rule": {}, "table": {Table: recordedFile}, "price": {MachineData: data}} {
+	for by, o := range map[string]*planner.Options{"rule": {}, "table": {Table: recordedFile}, "price": {Machine: "machine", Files: inMemory("machine", data)}} {
 		for _, sizes := range [][]int64{{1 << 16}, {1 << 8, 1 << 12, 1 << 16, 1 << 20}} {
 			b.Run(fmt.Sprintf("by=%s/known=true/requests=%d", by, len(sizes)), func(b *testing.B) { decideCached(b, o, sizes) })
 		}

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -60,6 +61,9 @@ func localComms(t testing.TB, topology string, o *planner.Options) []*planner.Co
 	}
 	return comms
 }
+
+// inMemory has one file.
+func inMemory(name string, data []byte) fstest.MapFS { return fstest.MapFS{name: {Data: data}} }
 
 // wantError reports a failure unless a call has ended in an error with all those texts, and neither
 // in a crash nor by hanging.

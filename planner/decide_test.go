@@ -55,7 +55,7 @@ func TestRanksDecideAlike(t *testing.T) {
 		draw := rand.New(rand.NewPCG(seed, 7))
 		perNode := 1 + draw.IntN(2)
 		nodes := 2 + draw.IntN(3)
-		o := &planner.Options{MachineData: drawMachine(draw)}
+		o := &planner.Options{Machine: "machine", Files: inMemory("machine", drawMachine(draw))}
 		comms := joinProcesses(t, nodes*perNode, perNode, o)
 		rs := make([]tasks.Request, 10)
 		for i := range rs {

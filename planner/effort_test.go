@@ -69,7 +69,7 @@ func TestEffort(t *testing.T) {
 	}{
 		{planner.Options{Effort: planner.EffortMeasure}, true},
 		{planner.Options{Effort: planner.EffortMeasure, Plan: "i=adapt/binomial"}, false},
-		{planner.Options{Effort: planner.EffortMeasure, RulesData: []byte("allreduce: shape=han")}, false},
+		{planner.Options{Effort: planner.EffortMeasure, Rules: "rules", Files: inMemory("rules", []byte("allreduce: shape=han"))}, false},
 		{planner.Options{Effort: planner.EffortEstimate}, false},
 	} {
 		comms := localComms(t, "3x2", &test.o)

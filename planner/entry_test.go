@@ -91,7 +91,7 @@ func TestNoRankEntersIfOneStopsMeasuring(t *testing.T) {
 				return ctx, o
 			}
 			own, cancel := context.WithCancelCause(ctx)
-			o.Progress = func() { cancel(why) } // while it waits in its first call
+			raw.SeamsOf(o).Progress = func() { cancel(why) } // while it waits in its first call
 			return own, o
 		})
 		for rank, err := range errs {

@@ -11,7 +11,7 @@ import (
 
 func init() {
 	inside.Give(&inside.Calls[Comm, Collective, Options]{
-		JoinAs: joinAs, Inspect: inspect, Usages: usages,
+		JoinAs: joinAs, Inspect: inspect, Usages: usages, Seams: func(o *Options) *inside.Seams { return &o.seams },
 		Canonical: (*Comm).checkRequest, Prepare: (*Comm).prepareRequest, PrepareNamed: (*Comm).prepareNamed, Ready: (*Comm).ready,
 		Run: (*Comm).runRequest, Rebind: (*Collective).rebindTo, Explain: (*Comm).explainRequest,
 		Exchange: (*Comm).exchangeBlocks,

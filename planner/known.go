@@ -30,13 +30,6 @@ type machineSource struct {
 
 // machineSource reads the machine of the options or the environment.
 func (o *settings) machineSource() (s machineSource, err error) {
-	switch {
-	case o.Machine != "" && o.MachineData != nil:
-		return s, errors.New("Options: Machine and MachineData are both given; give one")
-	case o.MachineData != nil:
-		s.machine, err = parseMachine("Options.MachineData", o.MachineData)
-		return s, err
-	}
 	name, origin := o.Machine, o.origin["Machine"]
 	switch name {
 	case MachineOff:
@@ -52,12 +45,16 @@ func (o *settings) machineSource() (s machineSource, err error) {
 		}
 		s.keep = file
 	}
-	data, err := files.Read(file, machine.MaxBytes)
-	if measures && errors.Is(err, fs.ErrNotExist) {
+	var data []byte
+	if !measures {
+		data, err = o.read("Machine", file, machine.MaxBytes)
+	} else if data, err = files.Read(file, machine.MaxBytes); errors.Is(err, fs.ErrNotExist) {
 		return s, nil // this job makes it
+	} else if err != nil {
+		err = fmt.Errorf("%s: %w", origin, err)
 	}
 	if err != nil {
-		return s, fmt.Errorf("%s: %w; allowed are a machine's file, %s, %s, %s:FILE and %s", origin, err, MachineAuto, MachineMeasure, MachineMeasure, MachineOff)
+		return s, fmt.Errorf("%w; allowed are a machine's file, %s, %s, %s:FILE and %s", err, MachineAuto, MachineMeasure, MachineMeasure, MachineOff)
 	}
 	if s.machine, err = parseMachine(file, data); err != nil {
 		return s, fmt.Errorf("%s: %w", origin, err)

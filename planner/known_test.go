@@ -42,7 +42,7 @@ func TestPricesDecide(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	known := &planner.Options{MachineData: machineData(t)}
+	known := &planner.Options{Machine: "machine", Files: inMemory("machine", machineData(t))}
 	got, err := planner.Decide(chainless, on, known)
 	if err != nil || got.Equal(ruled) {
 		t.Fatalf("%v, %v; the rule chooses the same", got, err)
@@ -52,14 +52,14 @@ func TestPricesDecide(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantText(t, "Explain", text,
-		"machine: Options.MachineData, assumed", "price: ", "less than that of the rule's plan "+ruled.String(),
+		"machine: machine, assumed", "price: ", "less than that of the rule's plan "+ruled.String(),
 		"runner-up: ", "% more: its ib takes ", "  task ib: ", "counted over the links above",
 	)
-	forced, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: "i=adapt/chain"})
+	forced, err := planner.Decide(chainless, on, &planner.Options{Machine: "machine", Files: known.Files, Plan: "i=adapt/chain"})
 	if choice, _ := forced.Choice("i"); err != nil || choice.String() != "adapt/chain" || forced.Equal(ruled) {
 		t.Errorf("forced i=adapt/chain: %v, %v; the rule's plan has it too, and prices know a cheaper one with it than %v", forced, err, ruled)
 	}
-	if same, err := planner.Decide(chainless, on, &planner.Options{MachineData: known.MachineData, Plan: got.String()}); err != nil || !same.Equal(got) {
+	if same, err := planner.Decide(chainless, on, &planner.Options{Machine: "machine", Files: known.Files, Plan: got.String()}); err != nil || !same.Equal(got) {
 		t.Errorf("forced as it is chosen anyway: %v, %v; want %v", same, err, got)
 	}
 }
@@ -84,7 +84,7 @@ func TestRuleIsTooLarge(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := tasks.Request{Coll: tasks.Allgather, Count: 1 << 18, Type: tasks.Float32}
-		text, err := planner.Explain(r, on, &planner.Options{MachineData: data})
+		text, err := planner.Explain(r, on, &planner.Options{Machine: "machine", Files: inMemory("machine", data)})
 		if err != nil || strings.Contains(text, says) != tc.large {
 			t.Errorf("%+v: %v\n%s", tc, err, text)
 		}
@@ -125,7 +125,7 @@ func TestRuleWithoutPrice(t *testing.T) {
 	}
 	on := tasktest.Topology(t, "120x2x4")
 	r := tasks.Request{Coll: tasks.Alltoall, Type: tasks.Float32, Count: 4}
-	text, err := planner.Explain(r, on, &planner.Options{MachineData: file})
+	text, err := planner.Explain(r, on, &planner.Options{Machine: "machine", Files: inMemory("machine", file)})
 	if err != nil || !strings.Contains(text, "s=sm has none\n") || !strings.Contains(text, "runner-up: ") {
 		t.Errorf("%v\n%s", err, text)
 	}
@@ -144,10 +144,10 @@ func TestMachineRefused(t *testing.T) {
 		want string
 	}{
 		{planner.Options{Machine: "/no/such/file"}, "Options.Machine: open /no/such/file: no such file or directory; allowed are a machine's file"},
-		{planner.Options{MachineData: []byte("{}")}, `Options.MachineData:1: key "version" is missing`},
-		{planner.Options{MachineData: make([]byte, 1<<20)}, "a machine of 1048576 bytes; allowed are 32768"},
-		{planner.Options{Machine: "x", MachineData: []byte("{}")}, "Machine and MachineData are both given"},
-		{planner.Options{MachineData: linkless}, "Options.MachineData: price on 2x1: machine: no link for level i/network; there are links for s"},
+		{planner.Options{Machine: "machine", Files: inMemory("machine", []byte("{}"))}, `Options.Machine: machine:1: key "version" is missing`},
+		{planner.Options{Machine: "machine", Files: inMemory("machine", make([]byte, 1<<20))}, "Options.Machine: read machine: 1048576 bytes; allowed are 32768"},
+		{planner.Options{Machine: "x", Files: inMemory("machine", []byte("{}"))}, "Options.Machine: open x: no such file"},
+		{planner.Options{Machine: "machine", Files: inMemory("machine", linkless)}, "machine: price on 2x1: machine: no link for level i/network; there are links for s"},
 	} {
 		wantError(t, fmt.Sprintf("%+v", tc.o), second(planner.Local("2x1", &tc.o)), tc.want)
 	}

@@ -1,11 +1,13 @@
 package planner
 
 import (
+	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/local"
 	"github.com/tierflow/tierflow/executor/trace"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 	"github.com/tierflow/tierflow/planner/rules"
 )
 
@@ -33,8 +35,6 @@ type Options struct {
 	// were none, see package choose. In a job of processes rank 0's file counts, for all ranks.
 	// Empty: the environment's TIERFLOW_RULES; if it is empty too, no rules.
 	Rules string
-	// RulesData is the text of such a file, in place of Rules.
-	RulesData []byte
 	// Decide is asked after the rules and before a table: it returns a plan in the grammar
 	// of [tasks.ParsePlan], or false. tierflow rules compile writes such a function. All ranks
 	// must have the same one, and it must give equal plans for equal parameters. If the plan
@@ -46,8 +46,6 @@ type Options struct {
 	// TIERFLOW_TABLE. If it is empty too, processes use the table kept by tierflow tune for the
 	// same ranks in the user's cache folder, unless TIERFLOW_TABLE is off or Machine is not auto.
 	Table string
-	// TableData is the content of such a file, in place of Table.
-	TableData []byte
 	// MeasuredTable refuses a table of simulated times: joining, or making goroutine
 	// ranks, fails with an error naming the table and the simulated machine.
 	// Of processes rank 0's counts, since it has the table.
@@ -72,8 +70,9 @@ type Options struct {
 	// TIERFLOW_MACHINE; if it is empty too, auto. With off the built-in rule decides: the same
 	// program has the same plans on all machines, and no job waits for a measurement.
 	Machine string
-	// MachineData is the content of such a file, in place of Machine.
-	MachineData []byte
+	// Files has files that Rules, Table and Machine name, such as an [embed.FS]. Names that it doesn't have, and those that the
+	// environment gives, are of the file system, as all are if it is nil.
+	Files fs.FS
 	// Effort says how hard to look for a plan.
 	//
 	//	estimate  it is decided without running anything
@@ -176,13 +175,9 @@ type Options struct {
 	// fails otherwise. Empty: the environment's TIERFLOW_CONGESTION; if it is empty
 	// too, the system's choice.
 	Congestion string
-	// NoPeerReads keeps processes of a node from copying straight from each other's
-	// memory, as if the kernel forbade it; shared memory serves instead.
-	NoPeerReads bool
-	// Progress, if not nil, is called again and again by a goroutine waiting for a
-	// collective, see [executor.Config].
-	Progress func()
 	// Link makes messages between goroutine ranks take their time, see [local.Network] for what it
 	// leaves out. nil: they don't.
 	Link local.Shaper
+
+	seams inside.Seams // see package raw
 }

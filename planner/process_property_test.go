@@ -13,6 +13,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
@@ -182,7 +183,8 @@ func TestProcessesProperty(t *testing.T) {
 			plans += fmt.Sprintf("%v:%v;", coll, one.Plan)
 		}
 		t.Logf("%v on %v under %s", cases, topology, plans)
-		o := &planner.Options{Plan: plans, NoPeerReads: rapid.Bool().Draw(t, "no peer reads")}
+		o := &planner.Options{Plan: plans}
+		raw.SeamsOf(o).NoPeerReads = rapid.Bool().Draw(t, "no peer reads")
 		comms := joinPlaced(t, n, o, place)
 		for rank, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 			for _, r := range cases {

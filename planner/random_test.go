@@ -24,6 +24,7 @@ import (
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // Random programs: every kind of call, on communicators that are made, used and closed
@@ -306,10 +307,14 @@ func (s *randomSession) leaks(collect bool) (wrong []string) {
 // options are those of a program's communicator.
 func (p *randomProgram) options(log *lockedBuffer) *planner.Options {
 	o := &planner.Options{
-		Plan: p.plan, NoPeerReads: p.noPeerReads, Deterministic: p.deterministic, StallAfter: 2 * time.Second,
+		Plan: p.plan, Deterministic: p.deterministic, StallAfter: 2 * time.Second,
 		CloseTimeout: randomPatience / 2, Log: slog.New(slog.NewTextHandler(log, nil)),
 	}
-	if o.MachineData = p.machine; p.measured {
+	raw.SeamsOf(o).NoPeerReads = p.noPeerReads
+	if p.machine != nil {
+		o.Machine, o.Files = "machine", inMemory("machine", p.machine)
+	}
+	if p.measured {
 		o.Machine = planner.MachineMeasure
 	}
 	if p.slow && p.ranks == randomLocal {

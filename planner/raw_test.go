@@ -112,7 +112,9 @@ func TestSub(t *testing.T) {
 // A rank that waits in a collective lets another library go on, also between processes.
 func TestProgress(t *testing.T) {
 	var looks atomic.Int64
-	onBothKinds(t, 2, 1, &planner.Options{Progress: func() { looks.Add(1) }}, func(ctx context.Context, c *planner.Comm) error {
+	o := &planner.Options{}
+	raw.SeamsOf(o).Progress = func() { looks.Add(1) }
+	onBothKinds(t, 2, 1, o, func(ctx context.Context, c *planner.Comm) error {
 		if c.Rank() == 0 { // it waits for what the other one's Progress does
 			before := looks.Load()
 			if err := clocktest.Await(ctx, func() bool { return looks.Load() >= before+1000 }); err != nil {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
@@ -41,24 +42,24 @@ func TestRulesOrder(t *testing.T) {
 		bytes int64
 		want  string
 	}{
-		{planner.Options{RulesData: []byte(paperRule)}, 4096, "shape=flat,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial"},
-		{planner.Options{RulesData: []byte(paperRule)}, 4097, "shape=han,fs=all,w=4,i=adapt/binomial,s=sm"},
-		{planner.Options{RulesData: []byte(paperRule), Plan: "shape=han"}, 4096, "shape=han,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial,s=sm/rings"},
-		{planner.Options{RulesData: []byte(paperRule), TableData: []byte(table)}, 4096, "shape=flat,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial"},
-		{planner.Options{RulesData: []byte(paperRule), TableData: []byte(table)}, 4097, "shape=han,fs=all,w=9,ib=adapt/binary,sb=sm/slots"},
-		{planner.Options{RulesData: []byte("bcast: if balanced then w=7,fs={near(bytes/3, 1KiB, 64KiB)}")}, 96 << 10, "shape=han,fs=32KiB,w=7,i=adapt/chain,s=sm"},
-		{planner.Options{RulesData: []byte("shape bcast: shape=flat\nsegments bcast: w=9\ntask bcast: by=adapt/binary")}, 4096, "shape=flat,fs=all,w=9,i=adapt/binary"},
-		{planner.Options{RulesData: []byte("bcast: shape=han,i=solo")}, 4096, "shape=han,fs=all,w=4,i=adapt/binomial,s=sm/rings"}, // no rank could compile it
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte(paperRule))}, 4096, "shape=flat,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte(paperRule))}, 4097, "shape=han,fs=all,w=4,i=adapt/binomial,s=sm"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte(paperRule)), Plan: "shape=han"}, 4096, "shape=han,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial,s=sm/rings"},
+		{planner.Options{Rules: "rules", Table: "table", Files: fstest.MapFS{"rules": {Data: []byte(paperRule)}, "table": {Data: []byte(table)}}}, 4096, "shape=flat,fs=all,w=4,i=adapt/binomial,ib=adapt/binomial"},
+		{planner.Options{Rules: "rules", Table: "table", Files: fstest.MapFS{"rules": {Data: []byte(paperRule)}, "table": {Data: []byte(table)}}}, 4097, "shape=han,fs=all,w=9,ib=adapt/binary,sb=sm/slots"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte("bcast: if balanced then w=7,fs={near(bytes/3, 1KiB, 64KiB)}"))}, 96 << 10, "shape=han,fs=32KiB,w=7,i=adapt/chain,s=sm"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte("shape bcast: shape=flat\nsegments bcast: w=9\ntask bcast: by=adapt/binary"))}, 4096, "shape=flat,fs=all,w=9,i=adapt/binary"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte("bcast: shape=han,i=solo"))}, 4096, "shape=han,fs=all,w=4,i=adapt/binomial,s=sm/rings"}, // no rank could compile it
 	} {
 		if plan, text := planOf(t, test.bytes, &test.o); plan.String() != test.want {
-			t.Errorf("%s with %q: %v, want %s\n%s", test.o.RulesData, test.o.Plan, plan, test.want, text)
+			t.Errorf("%s with %q: %v, want %s\n%s", test.o.Files, test.o.Plan, plan, test.want, text)
 		}
 	}
-	_, text := planOf(t, 4096, &planner.Options{RulesData: []byte(paperRule)})
+	_, text := planOf(t, 4096, &planner.Options{Rules: "rules", Files: inMemory("rules", []byte(paperRule))})
 	wantText(t, "Explain", text,
-		"  rules: Options.RulesData:1: shape=flat,ib=adapt/binomial\n  rules: line 1: bytes <= 4KiB holds: bytes 4KiB\n", "predicted: ",
+		"  rules: rules:1: shape=flat,ib=adapt/binomial\n  rules: line 1: bytes <= 4KiB holds: bytes 4KiB\n", "predicted: ",
 	)
-	_, text = planOf(t, 4096, &planner.Options{RulesData: []byte("bcast: shape=han,i=solo")})
+	_, text = planOf(t, 4096, &planner.Options{Rules: "rules", Files: inMemory("rules", []byte("bcast: shape=han,i=solo"))})
 	if !strings.Contains(text, "rules: unfit, so others decide: shape=han") {
 		t.Error(text)
 	}
@@ -74,9 +75,9 @@ func TestRulesAskTheMachine(t *testing.T) {
 	}{
 		{"", "", 4}, {"10gbit", "", 7}, {"1gbit", "", 5}, {"ours", "", 4}, {"10gbit", machine, 6},
 	} {
-		o := &planner.Options{RulesData: rules, Links: test.links}
+		o := &planner.Options{Rules: "rules", Files: inMemory("rules", rules), Links: test.links}
 		if test.machine != "" {
-			o.MachineData = []byte(test.machine)
+			o.Machine, o.Files = "machine", fstest.MapFS{"rules": {Data: rules}, "machine": {Data: []byte(test.machine)}}
 		}
 		if plan, text := planOf(t, 4096, o); plan.Window != test.window {
 			t.Errorf("links %q, machine %q: %v, want w=%d\n%s", test.links, test.machine, plan, test.window, text)
@@ -96,8 +97,8 @@ func TestRulesComplaints(t *testing.T) {
 	}{
 		{planner.Options{}, "TIERFLOW_RULES: " + name + `:2:8: i=adapt/binomal: `},
 		{planner.Options{Rules: "nowhere"}, "Options.Rules: open nowhere: "},
-		{planner.Options{Rules: name, RulesData: []byte{}}, "Options: Rules and RulesData are both given"},
-		{planner.Options{RulesData: []byte("bcast")}, "Options.RulesData:1:6: the end of the file; expected a colon"},
+		{planner.Options{Rules: "other", Files: inMemory("rules", []byte{})}, "Options.Rules: open other: no such file"},
+		{planner.Options{Rules: "rules", Files: inMemory("rules", []byte("bcast"))}, "Options.Rules: rules:1:6: the end of the file; expected a colon"},
 	} {
 		if comms, err := planner.Local("2", &test.o); err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: %v, want %s", test.o, err, test.want)
@@ -110,12 +111,12 @@ func TestRulesComplaints(t *testing.T) {
 
 // Rank 0's rules hold for all ranks, whatever others have.
 func TestRulesOfRank0(t *testing.T) {
-	mine := &planner.Options{RulesData: []byte("$w = 7\nbcast: w=$w,shape=flat")}
+	mine := &planner.Options{Rules: "rules", Files: inMemory("rules", []byte("$w = 7\nbcast: w=$w,shape=flat"))}
 	comms := joinEach(t, 4, func(r int) *planner.Options {
 		if r == 0 {
 			return mine
 		}
-		return &planner.Options{RulesData: []byte("not even read")}
+		return &planner.Options{Rules: "rules", Files: inMemory("rules", []byte("not even read"))}
 	}, onNodes(2))
 	for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]int32, 1000)
@@ -129,7 +130,7 @@ func TestRulesOfRank0(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if text := col.Explain(); !strings.Contains(text, "plan: shape=flat,fs=all,w=7") || !strings.Contains(text, "rules: Options.RulesData of rank 0:2: w=$w,shape=flat\n") || buf[999] != 999 {
+		if text := col.Explain(); !strings.Contains(text, "plan: shape=flat,fs=all,w=7") || !strings.Contains(text, "rules: rules of rank 0:2: w=$w,shape=flat\n") || buf[999] != 999 {
 			return fmt.Errorf("%d by\n%s", buf[999], text)
 		}
 		return nil
@@ -144,7 +145,7 @@ func TestRulesOfRank0(t *testing.T) {
 // What Set changes holds for collectives created later, one-shot calls too, on all ranks, and
 // for none of another communicator.
 func TestSet(t *testing.T) {
-	o := &planner.Options{RulesData: []byte("$small = 1KiB\nbcast: if bytes <= $small then shape=flat,w=7 else shape=flat,w=5")}
+	o := &planner.Options{Rules: "rules", Files: inMemory("rules", []byte("$small = 1KiB\nbcast: if bytes <= $small then shape=flat,w=7 else shape=flat,w=5"))}
 	set := func(ctx context.Context, c *planner.Comm) error {
 		buf := make([]byte, 4096)
 		before, err := planner.PrepareBcast(ctx, c, buf, 0)
@@ -187,7 +188,7 @@ func TestSet(t *testing.T) {
 		if v, err := c.Value("small"); v != 4096 || err != nil {
 			return fmt.Errorf("$small is %d, %w", v, err)
 		}
-		if err := c.Set(ctx, "large", 1); err == nil || !strings.Contains(err.Error(), "$large: no such value; Options.RulesData") {
+		if err := c.Set(ctx, "large", 1); err == nil || !strings.Contains(err.Error(), "$large: no such value; rules") {
 			return fmt.Errorf("an unknown name: %w", err)
 		}
 		if err := c.Set(ctx, "small", -1); err == nil || !strings.Contains(err.Error(), "allowed are 0 and more") {
@@ -212,7 +213,7 @@ func TestSet(t *testing.T) {
 
 // A function is asked after rules.
 func TestDecideOption(t *testing.T) {
-	o := &planner.Options{RulesData: []byte("bcast: if bytes = 8 then w=2"), Decide: func(p *rules.Params) (string, bool) {
+	o := &planner.Options{Rules: "rules", Files: inMemory("rules", []byte("bcast: if bytes = 8 then w=2")), Decide: func(p *rules.Params) (string, bool) {
 		switch p.Get(rules.Bytes) {
 		case 8, 4096:
 			return "shape=flat,w=7", true

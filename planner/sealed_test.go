@@ -68,7 +68,7 @@ func TestSealedPrices(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		processes(t, 2, 1, &planner.Options{TLS: tls, MachineData: data}, func(_ context.Context, c *planner.Comm) error {
+		processes(t, 2, 1, &planner.Options{TLS: tls, Machine: "machine", Files: inMemory("machine", data)}, func(_ context.Context, c *planner.Comm) error {
 			buf := make([]float32, 50_000)
 			b, err := planner.PrepareBcast(t.Context(), c, buf, 0)
 			if err == nil && c.Rank() == 0 {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/proc"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -35,19 +36,18 @@ type common struct {
 var texts = []struct {
 	option, variable string
 	of               func(o *Options) *string
-	data             func(o *Options) []byte // given in place of the text; nil: there is no such option
 }{
-	{"Plan", env.Plan, func(o *Options) *string { return &o.Plan }, nil},
-	{"Rules", env.Rules, func(o *Options) *string { return &o.Rules }, func(o *Options) []byte { return o.RulesData }},
-	{"Table", env.Table, func(o *Options) *string { return &o.Table }, func(o *Options) []byte { return o.TableData }},
-	{"Machine", env.Machine, func(o *Options) *string { return &o.Machine }, func(o *Options) []byte { return o.MachineData }},
-	{"Effort", env.Effort, func(o *Options) *string { return &o.Effort }, nil},
-	{"Links", env.Links, func(o *Options) *string { return &o.Links }, nil},
-	{"Recorder", env.Recorder, func(o *Options) *string { return &o.Recorder }, nil},
-	{"DumpDir", env.DumpDir, func(o *Options) *string { return &o.DumpDir }, nil},
-	{"Trace", env.Trace, func(o *Options) *string { return &o.Trace }, nil},
-	{"Profile", env.Profile, func(o *Options) *string { return &o.Profile }, nil},
-	{"Congestion", env.Congestion, func(o *Options) *string { return &o.Congestion }, nil},
+	{"Plan", env.Plan, func(o *Options) *string { return &o.Plan }},
+	{"Rules", env.Rules, func(o *Options) *string { return &o.Rules }},
+	{"Table", env.Table, func(o *Options) *string { return &o.Table }},
+	{"Machine", env.Machine, func(o *Options) *string { return &o.Machine }},
+	{"Effort", env.Effort, func(o *Options) *string { return &o.Effort }},
+	{"Links", env.Links, func(o *Options) *string { return &o.Links }},
+	{"Recorder", env.Recorder, func(o *Options) *string { return &o.Recorder }},
+	{"DumpDir", env.DumpDir, func(o *Options) *string { return &o.DumpDir }},
+	{"Trace", env.Trace, func(o *Options) *string { return &o.Trace }},
+	{"Profile", env.Profile, func(o *Options) *string { return &o.Profile }},
+	{"Congestion", env.Congestion, func(o *Options) *string { return &o.Congestion }},
 }
 
 // settings reads the environment. What it says is judged where it is used: a setting that is rank 0's is an error
@@ -60,11 +60,24 @@ func (o *Options) settings() *settings {
 	for _, t := range texts {
 		text := t.of(&s.Options)
 		s.origin[t.option] = "Options." + t.option
-		if *text == "" && (t.data == nil || t.data(&s.Options) == nil) {
+		if *text == "" {
 			*text, s.origin[t.option] = os.Getenv(t.variable), t.variable
 		}
 	}
 	return s
+}
+
+// read reads a file that an option names, or its variable.
+func (o *settings) read(option, name string, most int64) ([]byte, error) {
+	fsys := o.Files
+	if o.origin[option] != "Options."+option {
+		fsys = nil
+	}
+	data, err := files.ReadIn(fsys, name, most)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.origin[option], err)
+	}
+	return data, nil
 }
 
 // common returns the settings that count on all ranks, if this is rank 0 or the ranks are goroutines.
@@ -99,14 +112,14 @@ func (o *settings) tries() (bool, error) {
 func (o *settings) config() (executor.Config, error) {
 	limit, err := o.callTimeout()
 	return executor.Config{
-		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.Progress,
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.seams.Progress,
 	}, err
 }
 
 // processConfig is config for processes, of a job that is managed or not.
 func (o *settings) processConfig(managed bool) (proc.Config, error) {
 	config, err := o.config()
-	c := proc.Config{Config: config, NoPeerReads: o.NoPeerReads, Spread: managed, Congestion: o.Congestion}
+	c := proc.Config{Config: config, NoPeerReads: o.seams.NoPeerReads, Spread: managed, Congestion: o.Congestion}
 	if c.Log == nil {
 		c.Stalls = slog.Default()
 	}

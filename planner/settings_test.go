@@ -2,8 +2,11 @@ package planner
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/levels/join/env"
 )
@@ -28,9 +31,18 @@ func TestSettings(t *testing.T) {
 			t.Errorf("%s: %q by %s, want the program's", text.option, got, origin)
 		}
 	}
-	s := (&Options{RulesData: []byte("r"), TableData: []byte("t"), MachineData: []byte("m")}).settings()
-	if s.Rules != "" || s.Table != "" || s.Machine != "" {
-		t.Errorf("rules %q, table %q, machine %q: want what the program gives as data", s.Rules, s.Table, s.Machine)
+	in := fstest.MapFS{"name": {Data: []byte("in memory")}}
+	file := filepath.Join(t.TempDir(), "name")
+	if err := os.WriteFile(file, []byte("on disk"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(filepath.Dir(file))
+	t.Setenv(env.Table, "name")
+	s := (&Options{Rules: "name", Machine: file, Files: in}).settings()
+	for option, want := range map[string]struct{ name, text string }{"Rules": {s.Rules, "in memory"}, "Machine": {s.Machine, "on disk"}, "Table": {s.Table, "on disk"}} {
+		if got, err := s.read(option, want.name, 100); string(got) != want.text || err != nil {
+			t.Errorf("%s %s: %q, %v, want %q", option, want.name, got, err, want.text)
+		}
 	}
 }
 

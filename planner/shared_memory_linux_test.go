@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -38,8 +39,10 @@ func TestSharedMemoryOfManyLengths(t *testing.T) {
 	if os.Getenv("TIERFLOW_TEST_LONG") == "1" {
 		rounds = 25_000
 	}
-	for _, o := range []planner.Options{{}, {NoPeerReads: true}} {
-		t.Run(fmt.Sprintf("peer reads %v", !o.NoPeerReads), func(t *testing.T) {
+	for _, reads := range []bool{true, false} {
+		t.Run(fmt.Sprintf("peer reads %v", reads), func(t *testing.T) {
+			var o planner.Options
+			raw.SeamsOf(&o).NoPeerReads = !reads
 			comms := joinProcesses(t, ranks, ranks, &o)
 			defer closeAll(t, comms)
 			noErrors(t, each(comms, func(ctx context.Context, c *planner.Comm) error {

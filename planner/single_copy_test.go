@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -16,7 +17,8 @@ func TestSingleCopies(t *testing.T) {
 		for _, memory := range []string{"slices", "alloc", "apart"} {
 			for _, inPlace := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%s/%s/%v", plan, memory, inPlace), func(t *testing.T) {
-					o := &planner.Options{Plan: plan, NoPeerReads: memory == "apart"}
+					o := &planner.Options{Plan: plan}
+					raw.SeamsOf(o).NoPeerReads = memory == "apart"
 					processes(t, 4, 4, o, func(ctx context.Context, c *planner.Comm) error {
 						return singleCopies(ctx, c, memory == "alloc", inPlace)
 					})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 )
 
 // All ranks of a job choose by the machine that they have measured together, and so do those
@@ -121,13 +122,15 @@ func TestMeasureCutShort(t *testing.T) {
 			if r != 3 {
 				return nil
 			}
-			return &planner.Options{Progress: func() { // called by the rank's own goroutine
+			o := &planner.Options{}
+			raw.SeamsOf(o).Progress = func() { // called by the rank's own goroutine
 				if measures {
 					if looks++; looks == at {
 						giveUp()
 					}
 				}
-			}}
+			}
+			return o
 		}, onNodes(1))
 		errs := each(comms, func(ctx context.Context, c *planner.Comm) error {
 			ctx, cancel := context.WithCancelCause(ctx)

@@ -145,7 +145,7 @@ func TestTableUnfit(t *testing.T) {
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=nbc/ring","ns":10,"from":"measured"},
 		{"plan":"shape=flat,fs=all,w=1,ib=adapt/binomial,ir=adapt/binomial","ns":20,"from":"measured"}]}]}`
 	on := tasktest.Topology(t, "3x2")
-	o := &planner.Options{TableData: []byte(made)}
+	o := &planner.Options{Table: "table", Files: inMemory("table", []byte(made))}
 	text, err := planner.Explain(tasks.Request{Coll: tasks.Allreduce, Count: 1024, Type: tasks.Float32, Op: tasks.Sum}, on, o)
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestExplainElsewhere(t *testing.T) {
 		"a:2,b:2,c:2,d:1": {"plan: shape=han,fs=all,w=1,ib=adapt/chain,sb=sm/slots\n", "from elsewhere: block, here unequal-", "predicted: 200.0 µs, elsewhere\n"},
 	} {
 		on := tasktest.Topology(t, spec)
-		text, err := planner.Explain(r, on, &planner.Options{TableData: []byte(data)})
+		text, err := planner.Explain(r, on, &planner.Options{Table: "table", Files: inMemory("table", []byte(data))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -228,9 +228,9 @@ func FuzzParseTable(f *testing.F) {
 func TestMeasuredTable(t *testing.T) {
 	const data = `{"tierflow_table":2,"provenance":{%s},"entries":[]}`
 	for provenance, want := range map[string]string{
-		"": "", `"simulated":"big.json"`: "Options.TableData: its times were simulated on big.json; Options.MeasuredTable allows measured ones only",
+		"": "", `"simulated":"big.json"`: "table: its times were simulated on big.json; Options.MeasuredTable allows measured ones only",
 	} {
-		comms, err := planner.Local("2", &planner.Options{MeasuredTable: true, TableData: fmt.Appendf(nil, data, provenance)})
+		comms, err := planner.Local("2", &planner.Options{MeasuredTable: true, Table: "table", Files: inMemory("table", fmt.Appendf(nil, data, provenance))})
 		for _, c := range comms {
 			c.Close()
 		}

@@ -89,7 +89,7 @@ func open(config *C.tf_config) (c *comm, err error) {
 				progress(&s.config)
 			}
 		}
-		o.Progress = c.progress
+		raw.SeamsOf(o).Progress = c.progress
 	}
 	if config.share == nil {
 		c.Comm, err = planner.Join(context.Background(), o)

@@ -24,6 +24,26 @@ func Read(name string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return readAll(f, name, most)
+}
+
+// ReadIn is [Read] of a file that fsys has, or else of the file system's. Names are those of [fs.ValidPath] in fsys.
+func ReadIn(fsys fs.FS, name string, most int64) ([]byte, error) {
+	if fsys == nil || !fs.ValidPath(name) {
+		return Read(name, most)
+	}
+	f, err := fsys.Open(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Read(name, most)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f, name, most)
+}
+
+// readAll reads and closes a file.
+func readAll(f fs.File, name string, most int64) ([]byte, error) {
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
@@ -60,7 +61,7 @@ const skewed = "$small = 0\nalltoallv: eager=$small,ia=adapt/pairwise,shape=flat
 
 // A value of the rules tunes itself: one-shot calls and collectives that were made before follow.
 func TestTunerOfValue(t *testing.T) {
-	onRanks(t, &planner.Options{RulesData: []byte(skewed)}, func(ctx context.Context, c *planner.Comm) error {
+	onRanks(t, &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(skewed)}}}, func(ctx context.Context, c *planner.Comm) error {
 		n := c.Size()
 		send, recv := make([]int64, n*100), make([]int64, n*100)
 		before, err := planner.PrepareAlltoall(ctx, c, send, recv)
@@ -186,7 +187,7 @@ func TestTunerFails(t *testing.T) {
 	errOwn := errors.New("one rank's own")
 	for _, broken := range []bool{false, true} {
 		for at := range 12 { // the fifth call is a candidate's first one, the tenth is a trial
-			comms := local(t, "2x2", &planner.Options{RulesData: []byte(skewed)})
+			comms := local(t, "2x2", &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(skewed)}}})
 			errs := each(t, comms, func(ctx context.Context, c *planner.Comm) error {
 				tuner, err := feedback.New(c, feedback.Options{Value: "small", Numbers: []int64{100, 200}})
 				if err != nil {
@@ -231,7 +232,7 @@ func TestTunerFails(t *testing.T) {
 
 // Ranks that tune otherwise hear of it.
 func TestTunersDiffer(t *testing.T) {
-	comms := local(t, "2x1", &planner.Options{RulesData: []byte(skewed)})
+	comms := local(t, "2x1", &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(skewed)}}})
 	errs := each(t, comms, func(ctx context.Context, c *planner.Comm) error {
 		tuner, err := feedback.New(c, feedback.Options{Value: "small", Numbers: []int64{1, 2, 3}[:2+c.Rank()]})
 		if err != nil {
@@ -253,7 +254,7 @@ func TestTunersDiffer(t *testing.T) {
 }
 
 func TestTuneErrors(t *testing.T) {
-	comms := local(t, "2", &planner.Options{RulesData: []byte(skewed)})
+	comms := local(t, "2", &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(skewed)}}})
 	c := comms[0]
 	other, err := planner.PrepareBarrier(t.Context(), comms[1])
 	if err != nil {

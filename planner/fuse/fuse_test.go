@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 	"time"
 
 	"github.com/tierflow/tierflow/costs/machine"
@@ -412,7 +413,7 @@ func TestBucketFromPrices(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	comms, err := planner.Local("4x1", &planner.Options{MachineData: data})
+	comms, err := planner.Local("4x1", &planner.Options{Machine: "machine", Files: fstest.MapFS{"machine": {Data: data}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,6 +25,13 @@ func JoinAs(ctx context.Context, cfg join.Config, o *planner.Options) (*planner.
 	return calls.JoinAs(ctx, cfg, o)
 }
 
+// Seams are options for libraries of other languages, and for tests: NoPeerReads keeps processes of a node from copying straight from each other's memory, as if the
+// kernel forbade it; Progress is called again and again by a goroutine waiting for a collective.
+type Seams = inside.Seams
+
+// SeamsOf returns those of some options, to be set before these are used.
+func SeamsOf(o *planner.Options) *Seams { return calls.Seams(o) }
+
 // Decision is a chosen plan with all the reasons for it.
 type Decision = inside.Decision
 

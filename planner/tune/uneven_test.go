@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/costs/measure"
@@ -69,7 +70,7 @@ func TestSearchFindsTheThreshold(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, r := range []tasks.Request{uneven(t, 16<<10, 4, 8), uneven(t, 64<<10, 4, 8), {Coll: tasks.Alltoall, Type: tasks.Float32, Matrix: other, Count: 6000}} {
-			d, err := raw.Inspect(r, on, &planner.Options{TableData: data})
+			d, err := raw.Inspect(r, on, &planner.Options{Table: "table", Files: fstest.MapFS{"table": {Data: data}}})
 			if err != nil || d.Plan.Eager != 16<<10 {
 				t.Errorf("%v: %v gets %v, %v", method, r, d, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/executor/kernel"
 	"github.com/tierflow/tierflow/levels"
@@ -244,7 +245,11 @@ func (p *Problem) CheckTable() error {
 
 // Options returns those of --plan, --table and --machine.
 func (p *Problem) Options() *planner.Options {
-	return &planner.Options{Plan: p.Plan, Table: p.Table, MachineData: p.machine}
+	o := &planner.Options{Plan: p.Plan, Table: p.Table}
+	if p.machine != nil {
+		o.Machine, o.Files = "--machine", fstest.MapFS{"--machine": {Data: p.machine}}
+	}
+	return o
 }
 
 // Decide returns a communicator's plan for a request.

@@ -191,8 +191,8 @@ func TestReadMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := MachineText(name, m); !strings.HasPrefix(text, want) || (p.Options().MachineData != nil) != (name != "") {
-			t.Errorf("%q: %s, with prices for plans: %v", name, text, p.Options().MachineData != nil)
+		if text := MachineText(name, m); !strings.HasPrefix(text, want) || (p.Options().Machine != "") != (name != "") {
+			t.Errorf("%q: %s, with prices for plans: %v", name, text, p.Options().Machine != "")
 		}
 	}
 	for _, name := range []string{"missing.json", loggops + "L=1"} {

@@ -17,6 +17,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -134,7 +135,9 @@ func (c *chaosRank) round(round int) error {
 	}
 	defer cancel()
 	c.meet(inJoin, round, 0)
-	comm, err := planner.Join(ctx, &planner.Options{Plan: c.plans[round], NoPeerReads: c.seed%4 == 0})
+	o := &planner.Options{Plan: c.plans[round]}
+	raw.SeamsOf(o).NoPeerReads = c.seed%4 == 0
+	comm, err := planner.Join(ctx, o)
 	if err != nil {
 		return fmt.Errorf("join %d: %w", round, err)
 	}

@@ -22,6 +22,7 @@ type Calls[C, Col, O any] struct {
 	JoinAs  func(ctx context.Context, cfg join.Config, o *O) (*C, error)
 	Inspect func(r tasks.Request, t *levels.Topology, o *O) (*Decision, error)
 	Usages  func() []Usage
+	Seams   func(o *O) *Seams
 
 	Canonical    func(c *C, r tasks.Request) (tasks.Request, error)
 	Prepare      func(c *C, ctx context.Context, r tasks.Request, send, recv []byte) (*Col, error)
@@ -79,6 +80,16 @@ type Variants interface {
 	Enter(from, to int)         // goes from one to another
 	Drop(i int)                 // forgets what was decided by one that is not in use
 	Explain(line func() string) // adds a line to the text of collectives
+}
+
+// Seams are options for libraries of other languages and for tests.
+type Seams struct {
+	// NoPeerReads keeps processes of a node from copying straight from each other's
+	// memory, as if the kernel forbade it; shared memory serves instead.
+	NoPeerReads bool
+	// Progress, if not nil, is called again and again by a goroutine waiting for a
+	// collective, see executor.Config.
+	Progress func()
 }
 
 // Decision is a chosen plan with all the reasons for it.

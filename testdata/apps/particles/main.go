@@ -25,6 +25,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"slices"
+	"testing/fstest"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/local"
@@ -66,7 +67,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	} else if s.particles < 1 || s.steps < 10 || s.small < 0 {
 		return fmt.Errorf("-particles %d -steps %d -small %d: allowed are 1, 10 and 0, and more", s.particles, s.steps, s.small)
 	}
-	o := &planner.Options{RulesData: []byte(rules)}
+	o := &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(rules)}}}
 	if t, err := levels.Parse(s.topo); s.topo != "" && err != nil {
 		return err
 	} else if s.topo != "" {

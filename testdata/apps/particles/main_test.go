@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/planner"
 )
@@ -26,7 +27,7 @@ func TestParticles(t *testing.T) {
 		{"1", 1, settings{particles: 50, steps: 10, every: 2}},
 	} {
 		holds := make([]string, test.ranks)
-		err := planner.Run(t.Context(), test.topo, &planner.Options{RulesData: []byte(rules)}, func(ctx context.Context, c *planner.Comm) error {
+		err := planner.Run(t.Context(), test.topo, &planner.Options{Rules: "rules", Files: fstest.MapFS{"rules": {Data: []byte(rules)}}}, func(ctx context.Context, c *planner.Comm) error {
 			ms, tuner, err := simulate(ctx, c, test.settings)
 			if err != nil {
 				return err

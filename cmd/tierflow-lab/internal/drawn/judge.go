@@ -3,6 +3,7 @@ package drawn
 import (
 	"context"
 	"errors"
+	"testing/fstest"
 
 	"github.com/tierflow/tierflow/cmd/tierflow-lab/internal/labkit"
 	"github.com/tierflow/tierflow/costs/sim"
@@ -52,7 +53,7 @@ func (j *judging) judge(ctx context.Context, c *cell) (*verdict, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := planner.Decide(c.request, c.on, &planner.Options{MachineData: data})
+	chosen, err := planner.Decide(c.request, c.on, &planner.Options{Machine: "machine", Files: fstest.MapFS{"machine": {Data: data}}})
 	if err != nil {
 		return nil, err
 	}
