@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -225,20 +226,46 @@ func BenchmarkCall(b *testing.B) {
 	})
 }
 
-// The Python examples sum up arrays of numpy, and go on without a dead rank.
+// The package tierflow gives numpy's answers for random arrays, refuses what can't be, and is interrupted by Ctrl-C. The
+// examples sum up arrays, and go on without a dead rank.
 func TestFromPython(t *testing.T) {
-	for _, example := range []struct{ file, needs, rank0, rank1, others string }{
-		{"allreduce", "numpy", "[6.0, 6.0, 6.0, 6.0, 6.0]\n", "[6.0, 6.0, 6.0, 6.0, 6.0]\n", "[6.0, 6.0, 6.0, 6.0, 6.0]\n"},
-		{"survive", "ctypes", "2 messages\nstep 1: 3 ranks\nstep 2: 2 ranks\nstep 3: 2 ranks\n", "step 1: 3 ranks\n", "step 1: 3 ranks\nstep 2: 2 ranks\nstep 3: 2 ranks\n"},
+	python := pythonWith(t, "numpy")
+	seed := fmt.Sprint(rand.Uint32())
+	t.Log("seed", seed)
+	for _, program := range []struct {
+		file, arg            string
+		rank0, rank1, others string
+	}{
+		{"testdata/numpy_ranks.py", seed, "well\n", "well\n", "well\n"},
+		{"example/allreduce.py", "", "[6.0, 6.0, 6.0, 6.0, 6.0]\n", "[6.0, 6.0, 6.0, 6.0, 6.0]\n", "[6.0, 6.0, 6.0, 6.0, 6.0]\n"},
+		{"example/survive.py", "", "2 messages\nstep 1: 3 ranks\nstep 2: 2 ranks\nstep 3: 2 ranks\n", "step 1: 3 ranks\n", "step 1: 3 ranks\nstep 2: 2 ranks\nstep 3: 2 ranks\n"},
 	} {
-		t.Run(example.file, func(t *testing.T) {
-			got := runRanks(t, 3, pythonWith(t, example.needs), "example/"+example.file+".py", builtLibrary(t))
-			for r, want := range []string{example.rank0, example.rank1, example.others} {
+		t.Run(program.file, func(t *testing.T) {
+			t.Setenv("PYTHONPATH", "python")
+			t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
+			t.Setenv("TIERFLOW_LIB", builtLibrary(t))
+			got := runRanks(t, 3, python, program.file, program.arg)
+			for r, want := range []string{program.rank0, program.rank1, program.others} {
 				if got[r] != want {
 					t.Errorf("rank %d prints %q, want %q", r, got[r], want)
 				}
 			}
 		})
+	}
+}
+
+// pip installs the package without a network, and the library in it.
+func TestPipInstall(t *testing.T) {
+	python := pythonWith(t, "numpy, pip")
+	to := t.TempDir()
+	install := exec.Command(python, "-m", "pip", "install", "--no-index", "--no-deps", "--quiet", "--target", to, "./python")
+	install.Env = append(os.Environ(), "TIERFLOW_LIB="+builtLibrary(t), "PYTHONDONTWRITEBYTECODE=1")
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	t.Setenv("PYTHONPATH", to)
+	if got := runRanks(t, 2, python, "-c", "import tierflow; print(tierflow.world().allgather('x'))"); got[1] != "['x', 'x']\n" {
+		t.Errorf("rank 1 prints %q", got[1])
 	}
 }
 
