@@ -13,11 +13,11 @@ import (
 type exchange struct {
 	group
 	lanes float64 // groups of one rank of each node, all busy at the same time; 1 or more
-	skew  float64 // how many times the mean part the largest one is; 1: all are equal
-	pairs int     // so many ranks, a power of two, speak with partners by one bit of their numbers; 0: they don't
+	skew  float64 // imbalance: the largest part over the mean; 1: all are equal
+	pairs int     // hypercube: its size, a power of two; in round k rank r's partner is r XOR 2^k; 0: it is none
 	first Terms
-	wired float64 // of the busiest wire, ns
-	line  float64 // how long the last one waits for the wire in its first round, ns
+	wired float64 // transfer time on the busiest wire, ns
+	line  float64 // queueing delay at the busiest node's wire in the first round, of the last rank, ns
 	busy  Terms   // of one rank
 }
 

@@ -20,8 +20,8 @@ import (
 
 const (
 	healTime = 2 * time.Second // for one attempt to reach a rank above
-	// comeTime is how long a rank may take to find the one above it before that one looks
-	// whether it is still there, and between two looks.
+	// comeTime is the grace for an orphan to reconnect to the rank above it, and then the interval of that
+	// rank's probes.
 	comeTime = 200 * time.Millisecond
 	lookTime = 500 * time.Millisecond // for one look
 )

@@ -28,8 +28,8 @@ type Options struct {
 	// [planner.Options.Plan] has it: alltoall:eager=64KiB, bcast:fs=1MiB or i=adapt/binomial. Parts left
 	// open are chosen as ever, and plans forced by planner.Options.Plan stay.
 	Plans []string
-	// Every is how many calls there are from one trial to the next, 2 or more. They become more,
-	// up to 64 times as many, while nothing faster is found. 0: 5.
+	// Every is the interval between trials, in calls: every Every-th one is a trial. 2 or more. It grows, up to 64 times,
+	// while no candidate wins. 0: 5.
 	Every int
 	// Of are existing collectives of the communicator, for the calls to run. They change
 	// their plans with the candidates. Other existing ones don't.

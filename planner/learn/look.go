@@ -185,8 +185,7 @@ func (l *Learner) deviation(at int) float64 {
 	return math.Sqrt(float64(l.spread[at]*trees*trees) + float64(max(0, l.wrong)*far*far))
 }
 
-// improvement is by how much a normal variable with a mean below 0 by off, and a deviation, is
-// expected to be below 0, if values above count as 0.
+// improvement is the expected improvement E[max(0, Y)] of a normal Y with mean off and standard deviation sigma.
 func improvement(off, sigma float64) float64 {
 	z := off / sigma
 	return off*math.Erfc(-z/math.Sqrt2)/2 + sigma*math.Exp(-z*z/2)/math.Sqrt(2*math.Pi)

@@ -19,7 +19,7 @@ type question struct {
 	top     string       // symbol of the outermost level
 	nodes   int
 	bytes   int64 // of a rank's buffer, or of all blocks together
-	blocks  int64 // in bytes; 1 without blocks
+	blocks  int64 // number of blocks that make up bytes; 1: it has none
 	all     []tasks.Plan
 }
 

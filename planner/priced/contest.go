@@ -28,18 +28,17 @@ func (c *candidate) seen() Priced {
 	return p
 }
 
-// By how much less a plan may take than is expected, as a share, if one like it was simulated: the
-// same between nodes, or of its family with pieces of other sizes; or of about the same.
+// Least time of a plan like one that was simulated, as a share of its corrected price.
 const (
-	cousin    = 0.8
-	neighbour = 0.9
+	cousin    = 0.8 // the same between nodes, or the same family with segments of another size
+	neighbour = 0.9 // the same family with segments of about the same size
 )
 
-// How far off prices are before any simulation, as the deviation of a logarithm, and its weight in
-// families or shapes. Two deviations make the least time of a plan: six tenths of its price.
+// Prior on log(simulated/price) of a family or shape. The least time of a plan is two deviations below its price:
+// e^(-2*0.25), six tenths of it, before any simulation.
 const (
-	priorDeviation = 0.25
-	priorCount     = 2
+	priorDeviation = 0.25 // standard deviation
+	priorCount     = 2    // weight, in simulations
 )
 
 // contest is competing plans, and their simulations so far.

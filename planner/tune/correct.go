@@ -34,8 +34,8 @@ func (p *predictor) learnFromRaces() {
 	}
 }
 
-// classCorrection returns by how much a plan's class was measured to take longer than predicted,
-// with the nearest size in a race.
+// classCorrection returns measured over predicted time of a plan's class, or else of its family, from the races of the
+// nearest size.
 func (p *predictor) classCorrection(i int, c *composed) float64 {
 	for _, of := range []int32{c.class, c.family} {
 		if ratio, _ := meanRatioNear(p.fixes[of], p.requests[i].Bytes()); ratio > 0 {
