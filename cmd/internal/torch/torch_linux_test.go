@@ -192,3 +192,34 @@ func TestComplaints(t *testing.T) {
 		}
 	}
 }
+
+// The example learns the same by both backends.
+func TestExample(t *testing.T) {
+	python, losses := withTorch(t), map[string]string{}
+	for _, backend := range []string{"tierflow", "gloo"} {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, port, _ := net.SplitHostPort(l.Addr().String())
+		l.Close()
+		out, errs := make([]string, 2), make([]error, 2)
+		var all sync.WaitGroup
+		for r := range out {
+			c := command(t, python, "example/train.py", "--backend", backend, "--steps", "20", "../../tierflow/guide")
+			c.Env = append(c.Env, fmt.Sprint("RANK=", r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port)
+			all.Go(func() {
+				b, err := c.CombinedOutput()
+				out[r], errs[r] = string(b), err
+			})
+		}
+		all.Wait()
+		if err := errors.Join(errs...); err != nil {
+			t.Fatalf("%s: %v\n%s", backend, err, out)
+		}
+		losses[backend] = out[0][:strings.LastIndex(strings.TrimSpace(out[0]), "\n")+1] // without the time
+	}
+	if losses["tierflow"] != losses["gloo"] || !strings.HasPrefix(losses["gloo"], "step 10: ") {
+		t.Errorf("tierflow's losses are\n%sGloo's\n%s", losses["tierflow"], losses["gloo"])
+	}
+}
