@@ -148,6 +148,23 @@ def one(gloo, i):
     dist.all_to_all_single(out, torch.stack(blocks))
     same("all_to_all_single " + about, out, torch.stack(theirs[rank]))
 
+    # Lists whose tensors lie one behind the other, with this rank's own among them, and in another order.
+    for order in range(size), reversed(range(size)):
+        order = list(order)
+        room = list(torch.stack([mine] * size).unbind())
+        dist.all_gather([room[i] for i in order], room[order[rank]])
+        same("all_gather in a row " + about, [room[i] for i in order], every)
+        room = list(torch.stack([mine] * size).unbind())
+        dist.gather(room[order[rank]], [room[i] for i in order] if rank == root else None, dst=root)
+        if rank == root:
+            same("gather in a row " + about, [room[i] for i in order], every)
+        row = list(torch.stack([blocks[i] for i in order]).unbind())
+        dist.scatter(row[0], [row[order.index(r)] for r in range(size)] if rank == root else None, src=root)
+        same("scatter in a row " + about, row[0], theirs[rank][root])
+        row = list(torch.stack([blocks[i] for i in order]).unbind())
+        dist.reduce_scatter(row[0], [row[order.index(r)] for r in range(size)], op=reduce_op)
+        same("reduce_scatter in a row " + about, row[0], reduced(theirs[rank], op))
+
     counts = [[draw.randint(0, 4) for _ in range(size)] for _ in range(size)]  # rows from, to
     rows = [torch.full((counts[rank][to], 3), rank * 10 + to).to(dtype) for to in range(size)]
     out = torch.empty((sum(counts[r][rank] for r in range(size)), 3), dtype=dtype)

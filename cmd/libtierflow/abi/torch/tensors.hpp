@@ -101,8 +101,29 @@ Tensor apart(const Tensor &from, const Tensor &result) {
 	return a < b + result.nbytes() && b < a + from.nbytes() ? from.clone() : from;
 }
 
+/* row is the elements of several tensors as one, if they lie one behind the other in its memory, as those of chunk do; else none. */
+Tensor row(const Tensors &list) {
+	if (list.empty()) return Tensor();
+	const Tensor &first = list[0];
+	int64_t n = 0;
+	for (const auto &t : list) {
+		const bool next = t.storage().unsafeGetStorageImpl() == first.storage().unsafeGetStorageImpl() && t.storage_offset() == first.storage_offset() + n;
+		if (!in_line(t) || !next || t.scalar_type() != first.scalar_type()) return Tensor();
+		n += t.numel();
+	}
+	return first.as_strided({n}, {1});
+}
+
+/* rows has room for a list's elements, one after the other: their own memory if they lie so. spread copies what isn't there. */
+Tensor rows(const Tensors &list) {
+	const Tensor own = row(list);
+	return own.defined() ? own : at::empty({static_cast<int64_t>(list.size()) * list[0].numel()}, list[0].options().memory_format(c10::nullopt));
+}
+
 /* flat is the elements of several tensors of a type, one after the other. */
 Tensor flat(const Tensors &list) {
+	const Tensor own = row(list);
+	if (own.defined()) return own;
 	Tensors parts;
 	for (const auto &t : list) parts.push_back(given(t).reshape({-1}));
 	return at::cat(parts);
@@ -111,7 +132,8 @@ Tensor flat(const Tensors &list) {
 /* spread copies such elements to the tensors, beginning at one. */
 void spread(const Tensor &from, int64_t at, const Tensors &list) {
 	for (const auto &t : list) {
-		t.copy_(from.narrow(0, at, t.numel()).view(t.sizes()));
+		const Tensor part = from.narrow(0, at, t.numel());
+		if (bytes_of(part) != bytes_of(t)) t.copy_(part.view(t.sizes()));
 		at += t.numel();
 	}
 }

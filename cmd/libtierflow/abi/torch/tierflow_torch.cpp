@@ -95,8 +95,8 @@ public:
 		const Tensors list = only_list("allgather", outputs, size_);
 		check_like("allgather", list, t);
 		return start(OpType::ALLGATHER, "tierflow:all_gather", inputs, outputs, [=, ns = limit(opts.timeout)](tf_comm *comm) {
-			const Tensor all = at::empty({size_ * t.numel()}, t.options().memory_format(c10::nullopt));
-			run(comm, TF_ALLGATHER, elements_of(t), 0, 0, t.numel(), given(t), all, ns);
+			const Tensor all = rows(list);
+			run(comm, TF_ALLGATHER, elements_of(t), 0, 0, t.numel(), apart(given(t), all), all, ns);
 			spread(all, 0, list);
 		});
 	}
@@ -137,8 +137,8 @@ public:
 		else if (!outputs.empty())
 			refuse("gather: only the root, rank ", opts.rootRank, ", gets results");
 		return start(OpType::GATHER, "tierflow:gather", inputs, outputs, [=, ns = limit(opts.timeout)](tf_comm *comm) {
-			const Tensor all = list.empty() ? Tensor() : at::empty({size_ * t.numel()}, t.options().memory_format(c10::nullopt));
-			run(comm, TF_GATHER, elements_of(t), 0, opts.rootRank, t.numel(), given(t), all, ns);
+			const Tensor all = list.empty() ? Tensor() : rows(list), mine = list.empty() ? given(t) : apart(given(t), all);
+			run(comm, TF_GATHER, elements_of(t), 0, opts.rootRank, t.numel(), mine, all, ns);
 			spread(all, 0, list);
 		});
 	}
@@ -153,7 +153,7 @@ public:
 			refuse("scatter: only the root, rank ", opts.rootRank, ", gives tensors");
 		return start(OpType::SCATTER, "tierflow:scatter", list, {outputs}, [=, ns = limit(opts.timeout)](tf_comm *comm) {
 			const Tensor mine = room(t);
-			run(comm, TF_SCATTER, elements_of(t), 0, opts.rootRank, t.numel(), list.empty() ? Tensor() : flat(list), mine, ns);
+			run(comm, TF_SCATTER, elements_of(t), 0, opts.rootRank, t.numel(), list.empty() ? Tensor() : apart(flat(list), mine), mine, ns);
 			deliver(t, mine);
 		});
 	}
@@ -165,7 +165,7 @@ public:
 		const int op = op_of("reduce_scatter", opts.reduceOp, t);
 		return start(OpType::REDUCE_SCATTER, "tierflow:reduce_scatter", list, {outputs}, [=, ns = limit(opts.timeout)](tf_comm *comm) {
 			const Tensor mine = room(t);
-			run(comm, TF_REDUCE_SCATTER, elements_of(t), op, 0, t.numel(), flat(list), mine, ns);
+			run(comm, TF_REDUCE_SCATTER, elements_of(t), op, 0, t.numel(), apart(flat(list), mine), mine, ns);
 			deliver(t, mine);
 		});
 	}
