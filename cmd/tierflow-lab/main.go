@@ -38,7 +38,7 @@ func main() {
 
 // root returns the command tierflow-lab with all others.
 func root(reg submodules.Registry) *cobra.Command {
-	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), disturb.Command(), drawn.Command(reg), learn.Command(reg), suite.FlakesCommand(), suite.MutantsCommand(), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
+	commands := slices.Concat([]*cobra.Command{peers.Command(), peers.ShimCommand(), peers.BoardCommand(), disturb.Command(), drawn.Command(reg), learn.Command(reg), suite.FlakesCommand(), suite.MutantsCommand(), treeCommand()}, trials.Commands(reg), methods.Commands(reg))
 	root := kit.NewRoot("tierflow-lab", "Measure tierflow beside other libraries, models and the tables of papers", commands...)
 	root.Long = `tierflow-lab has the measurements that papers and recordings need and users do not:
 tierflow beside other libraries, its parts beside models, its ways to choose plans
