@@ -29,27 +29,9 @@
 // and so is a value not made by this package. Methods without an error to return
 // panic then.
 //
-// Package choose asks several choosers for the plan of a request, in order: forced plans first, the
-// built-in rule last. Explain names the one that chose. Package tune measures on the machine and
-// writes a decision table ([table.Table]), which the chooser [choose.Table] looks up.
+// Forced plans come first, then rules, a table, prices on a known machine, and the built-in rule last: [Collective.Explain]
+// names the one that chose.
 //
-// # A walk: making an Allreduce
-//
-// A call passes these functions on its way from the slices to a run ready to start. Each is listed
-// once. The walk goes on in package executor: how a run goes to the wire and comes back.
-//
-//	planner/collective.go      PrepareAllreduce      says what is asked
-//	planner/collective.go      prepare               makes a request of it, and bytes of the slices
-//	planner/collective.go      Comm.collective       decides, compiles and binds
-//	planner/decide.go          Comm.decideOrTry      looks the decision up, or has it made
-//	planner/policy.go          policy.choose         asks the question
-//	planner/choose/choose.go   Chain.Choose          asks one chooser after the other
-//	planner/bind.go            base.binding          has it compiled, and describes it for errors
-//	submodules/compiled.go     CompileRequest        cuts it into passes, and makes the digest that ranks compare
-//	tasks/expand.go            ExpandOn              makes tasks of request, levels and plan
-//	submodules/compile.go      Compiler.Compile      lowers this rank's tasks to steps
-//	submodules/internal/nbc/nbc.go      NBC.Lower             emits the steps of one task; other submodules likewise
-//	dag/frozen.go              Graph.Freeze          makes arrays of the graph
-//	planner/bind.go            base.bindRun          finds what combines elements
-//	executor/bind.go           Comm.Bind             makes a run of programs and memory
+// On this package stand elastic, for jobs whose ranks change; feedback, which tunes a running program; fuse and shard, for
+// training; exact, whose sums don't depend on the layout; object, for values of any type; and metrics.
 package planner
