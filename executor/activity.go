@@ -22,7 +22,7 @@ type Activity struct {
 	Stalls  int64         // stalls of calls: one after Config.StallAfter, the next after twice the time, and so on
 	Broken  int           // failed communicators
 	// Waited is about how long goroutines have waited for calls with nothing to do. Of short waits
-	// one in 64 is measured, and counts for all.
+	// one in 64 is measured, and counts for all. Time in calls of another library counts too, see [Elsewhere].
 	Waited time.Duration
 	Flows  []Flow `json:",omitempty"` // to the ranks on other nodes with a connection from here
 }
@@ -41,6 +41,7 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 		return Activity{Computing: true}
 	}
 	defer e.mu.Unlock()
+	a.Waited = e.waitTime + e.world.config.elsewhere().Waited
 	for _, t := range e.tallies {
 		a.Calls = append(a.Calls, t.Calls)
 	}
@@ -51,7 +52,7 @@ func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activit
 			a.Read[k] += p.read
 		}
 	}
-	a.Running, a.Stalls, a.Waited = len(e.runs)+e.transfers, e.stalls, e.waitTime
+	a.Running, a.Stalls = len(e.runs)+e.transfers, e.stalls
 	if !e.stopped {
 		a.Flows = e.flows()
 	}

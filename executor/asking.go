@@ -169,6 +169,8 @@ func (w *World) states(ranks []levels.Rank, about askReason, isOver func() bool)
 				stacks = w.stacks.read()
 			}
 			all[i].At = findProgram(stacks, e.caller.Load(), w.control != nil)
+			is := w.config.elsewhere()
+			is.tell(&all[i])
 			continue
 		}
 		if s, ok := w.lookAt(r); ok {

@@ -86,7 +86,7 @@
 //	transfer anysource deliver                arriving messages
 //	waiting stall late                        awaited ranks, stalls and deadlines
 //	dying suspects renew                      last words, suspicions, and links made anew
-//	state stacks asking verdict dump          the states of ranks, and reports of them
+//	state stacks elsewhere asking verdict dump  the states of ranks, and reports of them
 //	quit_unix quit_other                      the signal for a report
 //	ballots lost ballotqueue directballots    agreements after a death
 //	seal settle shrink                        the end of calls after a death, and successors

@@ -2,6 +2,9 @@ package executor_test
 
 import (
 	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,27 +14,61 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// Of ranks one of which is late, the late one waits least, also if waiting ranks let another library go on.
+// Of ranks one of which is late, the late one waits least: whichever it is, also if waiting ranks let another library
+// go on, and if some of their calls are that library's.
 func TestWaited(t *testing.T) {
-	waits(t, executor.Config{})
-	waits(t, executor.Config{Progress: func() { clocktest.Pause(context.Background(), 100*time.Microsecond) }})
+	for seed := range uint64(12) {
+		rnd := rand.New(rand.NewPCG(seed, 3))
+		d := lateness{ranks: 2 + rnd.IntN(3), elsewhere: rnd.IntN(2) == 0}
+		d.late = rnd.IntN(d.ranks)
+		if rnd.IntN(2) == 0 {
+			d.config.Progress = func() { clocktest.Pause(context.Background(), 100*time.Microsecond) }
+		}
+		d.check(t, seed)
+	}
 }
 
-func waits(t *testing.T, config executor.Config) {
+// lateness is a job with a late rank.
+type lateness struct {
+	ranks, late int
+	config      executor.Config
+	elsewhere   bool // each second call is another library's
+}
+
+// check runs the job in a bubble.
+func (d lateness) check(t *testing.T, seed uint64) {
 	t.Helper()
-	inBubble(t, 3, config, func(t *testing.T, w *executor.World) {
-		h, p := parse(t, "3", "shape=flat,fs=all,w=1,s=nbc")
-		runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(3, 3)), raws(numbers(3, 3)))
-		done := make(chan error, 3)
+	var inOther atomic.Int64 // of rank watched, as the world's ranks share a process here
+	watched := (d.late + int(seed)) % d.ranks
+	d.config.Elsewhere = func() executor.Elsewhere { return executor.Elsewhere{Waited: time.Duration(inOther.Load())} }
+	inBubble(t, d.ranks, d.config, func(t *testing.T, w *executor.World) {
+		h, p := parse(t, fmt.Sprint(d.ranks), "shape=flat,fs=all,w=1,s=nbc")
+		runs := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, Op: tasks.Sum}, p}.bind(t, raws(numbers(d.ranks, 3)), raws(numbers(d.ranks, 3)))
+		done := make(chan error, d.ranks)
+		meet := make(chan bool)
 		for r, run := range runs {
 			go func() {
-				for range 10 {
-					if r == 1 {
+				for k := range 10 {
+					if r == d.late {
 						clocktest.Pause(t.Context(), 20*time.Millisecond)
 					}
-					if err := run.Do(t.Context()); err != nil {
-						done <- err
-						return
+					if !d.elsewhere || k%2 == 0 {
+						if err := run.Do(t.Context()); err != nil {
+							done <- err
+							return
+						}
+						continue
+					}
+					began := time.Now()
+					if r != d.late {
+						<-meet
+					} else {
+						for range d.ranks - 1 {
+							meet <- true
+						}
+					}
+					if r == watched {
+						inOther.Add(int64(time.Since(began)))
 					}
 				}
 				done <- nil
@@ -42,12 +79,9 @@ func waits(t *testing.T, config executor.Config) {
 				t.Fatal(err)
 			}
 		}
-		var waited [3]time.Duration
-		for r := range waited {
-			waited[r] = w.Endpoint(levels.Rank(r)).Activity(1, func(levels.Rank) int { return 0 }).Waited
-		}
-		if waited[0] < 100*time.Millisecond || waited[2] < 100*time.Millisecond || waited[1] > waited[0]/2 {
-			t.Errorf("waited %v; rank 1 was late by 200 ms", waited)
+		is := w.Endpoint(levels.Rank(watched)).Activity(1, func(levels.Rank) int { return 0 }).Waited
+		if watched == d.late && is > 50*time.Millisecond || watched != d.late && is < 150*time.Millisecond {
+			t.Errorf("seed %d: rank %d of %d has waited %v; rank %d was late by 200 ms", seed, watched, d.ranks, is, d.late)
 		}
 	})
 }

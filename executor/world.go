@@ -51,6 +51,9 @@ type Config struct {
 	// peers may be waiting for. Such a goroutine never sleeps. Starts without a waiter don't call
 	// it. It must not call back.
 	Progress func()
+	// Elsewhere, if not nil, tells of the calls of another library that the program of this process's ranks is in. Any
+	// goroutine may call it at any time: it must neither wait nor call back.
+	Elsewhere func() Elsewhere
 	// Stalls gets stall reports in place of Log. nil: Log.
 	Stalls *slog.Logger
 	// Neighbor returns the visible state of a rank of another process that can't answer for itself,

@@ -112,7 +112,7 @@ func (o *settings) tries() (bool, error) {
 func (o *settings) config() (executor.Config, error) {
 	limit, err := o.callTimeout()
 	return executor.Config{
-		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.seams.Progress,
+		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.seams.Progress, Elsewhere: o.seams.Elsewhere,
 	}, err
 }
 

@@ -31,8 +31,9 @@ import (
 // comm is a communicator, with the collectives that nonblocking calls have left for reuse.
 type comm struct {
 	*planner.Comm
-	open     *atomic.Bool // of a world and its successors: progress may be called; nil of others
-	progress func()       // the caller's; nil: none
+	open     *atomic.Bool                   // of a world and its successors: progress may be called; nil of others
+	progress func()                         // the caller's; nil: none
+	watched  atomic.Pointer[C.tf_elsewhere] // by tf_watch; nil: nothing
 
 	known [knowns]atomic.Pointer[checkedRequest] // requests read before, by slotOf; nil: none
 	lists sync.Pool                              // of *blockLists
@@ -82,6 +83,7 @@ func open(config *C.tf_config) (c *comm, err error) {
 		return nil, err
 	}
 	c = &comm{open: &atomic.Bool{}}
+	raw.SeamsOf(o).Elsewhere = c.elsewhere
 	if config.progress != nil {
 		// Not while joining or leaving: these may be on another thread.
 		c.progress = func() {

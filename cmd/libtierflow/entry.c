@@ -42,6 +42,7 @@ static int fail_forked(int status, const char *name) {
 
 CALL(tf_open, tfOpen, 1, (const tf_config *config, tf_comm **world), config, world)
 CALL(tf_close, tfClose, 1, (tf_comm *comm), comm)
+CALL(tf_watch, tfWatch, 1, (tf_comm *comm, const tf_elsewhere *at), comm, at)
 CALL(tf_rank, tfRank, -1, (tf_comm *comm), comm)
 CALL(tf_size, tfSize, -1, (tf_comm *comm), comm)
 CALL(tf_nodes, tfNodes, -1, (tf_comm *comm), comm)

@@ -61,6 +61,8 @@ type State struct {
 	Called []Called      `json:"called,omitempty"` // how far it is on each of its communicators
 	PID    int           `json:"pid,omitempty"`    // of its process; 0: unknown
 	Failed *Failed       `json:"failed,omitempty"` // the first failure it has met; nil: none
+	// Elsewhere is the call of another library, such as MPI, that its program is in; nil: none, or unknown.
+	Elsewhere *Elsewhere `json:"elsewhere,omitempty"`
 	// Near are stopped or dead ranks of its node: they can't answer for themselves.
 	Near []State `json:"near,omitempty"`
 }
@@ -73,6 +75,12 @@ type Failed struct {
 	Ranks []int  `json:"ranks,omitempty"` // of the world, to blame; empty: Rank
 	// Ago is how long before its state the rank met it; 0: in the same moment, or unknown.
 	Ago time.Duration `json:"ago_ns,omitempty"`
+}
+
+// Elsewhere is a call of another library.
+type Elsewhere struct {
+	Call string        `json:"call"`             // MPI_Recv (passed on)
+	For  time.Duration `json:"for_ns,omitempty"` // it has lasted for so long; 0: for moments
 }
 
 // MaxOpen bounds the calls in [State.Open].
@@ -116,6 +124,9 @@ func (s *State) HasHeard(comm uint64) bool {
 	return slices.ContainsFunc(s.Called, func(c Called) bool { return c.Comm == comm && c.Heard })
 }
 
+// IsElsewhere reports whether the rank is in a call of another library, and in none of this one.
+func (s *State) IsElsewhere() bool { return s.Doing == Outside && s.Elsewhere != nil }
+
 // String tells the calls of the rank, for how long it stands in them, and its place: in receive from rank 1, tag 5,
 // for 2.0 s, at main.load load.go:88.
 func (s *State) String() string {
@@ -137,13 +148,18 @@ func (s *State) String() string {
 		b.WriteString(strings.Join(calls, " and "))
 	case s.Doing == Outside && s.Votes != "":
 		b.WriteString("in " + s.Votes)
+	case s.IsElsewhere():
+		fmt.Fprintf(&b, "in %s", s.Elsewhere.Call)
+		if s.Elsewhere.For > 0 {
+			b.WriteString(", for " + tenths(s.Elsewhere.For))
+		}
 	default:
 		b.WriteString(s.Doing.String())
 		if s.Doing >= Silent && s.Doing != Left && s.Last != "" {
 			b.WriteString(" in no call")
 		}
 	}
-	if idle := s.Doing == Outside || s.Doing >= Silent && len(s.Open) == 0; idle && s.Last != "" {
+	if idle := s.Doing == Outside && s.Elsewhere == nil || s.Doing >= Silent && len(s.Open) == 0; idle && s.Last != "" {
 		fmt.Fprintf(&b, " after %s", s.Last)
 		if s.Since > 0 {
 			fmt.Fprintf(&b, ", at most %s ago", tenths(s.Since))

@@ -28,6 +28,11 @@ func TestStateText(t *testing.T) {
 		{flight.State{Doing: flight.Outside, Last: "barrier #7", Since: 2 * second}, "in no call after barrier #7, at most 2.0 s ago"},
 		{flight.State{Doing: flight.Outside, At: "main.load load.go:88"}, "in no call, at main.load load.go:88"},
 		{flight.State{Doing: flight.Outside, Votes: "agree"}, "in agree"},
+		{
+			flight.State{Doing: flight.Outside, Last: "barrier #7", Elsewhere: &flight.Elsewhere{Call: "MPI_Recv", For: second}, At: "main prog.c:9"},
+			"in MPI_Recv, for 1.0 s, at main prog.c:9",
+		},
+		{flight.State{Doing: flight.Inside, Open: []flight.Open{open}, Elsewhere: &flight.Elsewhere{Call: "MPI_Recv"}}, "in barrier #7, for 1.5 s"},
 		{flight.State{Doing: flight.Outside, Votes: "agree", Last: "barrier #7", At: "x.go:1"}, "in agree after barrier #7, at x.go:1"},
 		{flight.State{Doing: flight.Inside, Open: []flight.Open{open, started}}, "in barrier #7, for 1.5 s"},
 		{flight.State{Doing: flight.Inside, Open: []flight.Open{open, receive}, At: "x.go:1"}, "in barrier #7, for 1.5 s and in receive from rank 1, tag 5, at x.go:1"},

@@ -26,7 +26,8 @@ func JoinAs(ctx context.Context, cfg join.Config, o *planner.Options) (*planner.
 }
 
 // Seams are options for libraries of other languages, and for tests: NoPeerReads keeps processes of a node from copying straight from each other's memory, as if the
-// kernel forbade it; Progress is called again and again by a goroutine waiting for a collective.
+// kernel forbade it; Progress is called again and again by a goroutine waiting for a collective; Elsewhere
+// tells of calls of another library, such as MPI, that the program is in.
 type Seams = inside.Seams
 
 // SeamsOf returns those of some options, to be set before these are used.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ import (
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
-// While an MPI program runs, ps says who waits for whom, and metrics count its calls.
+// While rank 1 of an MPI program keeps the others waiting, ps says in what, and the time counts as theirs: in calls of
+// tierflow, in those passed on, and in messages.
 func TestSeenFromOutside(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		dir, err := os.MkdirTemp("", "mpi") // a socket's name is short
@@ -25,32 +27,69 @@ func TestSeenFromOutside(t *testing.T) {
 		}
 		t.Cleanup(func() { os.RemoveAll(dir) })
 		t.Setenv("TIERFLOW_DOOR", filepath.Join(dir, "doors"))
+		t.Setenv("TIERFLOW_MANAGED", "1")
 		prog := mpi.program(t, "late")
 		ended := make(chan string, 1)
 		go func() {
-			out, err := mpi.under(t, shim, nil, prog, filepath.Join(dir, "come"))
+			out, err := mpi.under(t, shim, nil, prog, dir)
 			ended <- fmt.Sprint(out, err)
 		}()
 		tierflow := kittest.Runner(func() *cobra.Command {
 			return kit.NewRoot("tierflow", "test", watch.PsCommand(), watch.MetricsCommand())
 		})
-		var ps string
-		clocktest.Until(t, "ps shows a rank that waits for rank 1", func() bool {
-			if len(ended) > 0 {
-				t.Fatalf("ps shows no rank that waits for rank 1:\n%s\n%s", ps, <-ended)
-			}
-			clocktest.Pause(t.Context(), 50*time.Millisecond) // asking takes the ranks' time
-			ps = strings.Join(strings.Fields(tierflow.Succeeds(t, "ps")), " ")
-			return strings.Contains(ps, "allreduce 1 i32 sum #98 1 ")
-		})
-		if out := tierflow.Succeeds(t, "metrics"); !strings.Contains(out, `collective="allreduce"`) {
-			t.Errorf("metrics have no allreduce:\n%s", out)
+		seen := ""
+		until := func(what string, command string, is func(out string) bool) {
+			clocktest.Until(t, what, func() bool {
+				if len(ended) > 0 {
+					t.Fatalf("the job ends before: %s\n%s\n%s", what, seen, <-ended)
+				}
+				clocktest.Pause(t.Context(), 50*time.Millisecond) // asking takes the ranks' time
+				seen = tierflow.Succeeds(t, command)
+				return is(seen)
+			})
 		}
-		if err := os.WriteFile(filepath.Join(dir, "come"), nil, 0o600); err != nil {
-			t.Fatal(err)
+		for _, call := range []struct{ name, waiter, late string }{
+			{"taken", `allreduce 1 i32 sum #98 +1 `, `in no call after allreduce 1 i32 sum #97 `},
+			{"passed-on", `in MPI_Allreduce \(passed on\) `, `in no call after allreduce 1 i32 sum #98 `},
+			{"message", `in MPI_Recv \(passed on\) `, `in no call `},
+			{"started", `allreduce 1 i32 sum #99 +1 `, `in no call `},
+			{"any", `in MPI_Waitany \(passed on\) `, `in no call `},
+			{"end", `in MPI_Finalize \(passed on\) `, `in no call `},
+		} {
+			row := regexp.MustCompile(`(?m)^0 +\S+ +\d+ +` + call.waiter + `(.|\n)*^1 +\S+ +\d+ +` + call.late)
+			until("ps shows "+call.waiter+" and "+call.late, "ps", row.MatchString)
+			var before, now [2]string
+			until("metrics know both ranks", "metrics", func(out string) bool {
+				before = waits(out)
+				return before[0] != "" && before[1] != ""
+			})
+			until("the time of rank 0 counts as waiting", "metrics", func(out string) bool {
+				now = waits(out)
+				return now[0] != "" && now[1] != "" && now[0] != before[0]
+			})
+			if now[1] != before[1] {
+				t.Errorf("%s: rank 1, which is late, has waited %s s, and then %s", call.name, before[1], now[1])
+			}
+			if call.name == "taken" && !strings.Contains(seen, `collective="allreduce"`) {
+				t.Errorf("metrics have no allreduce:\n%s", seen)
+			}
+			if err := os.WriteFile(filepath.Join(dir, call.name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
 		}
 		if out, want := <-ended, fmt.Sprintf("late: %d ranks\n", mpi.ranks); !strings.Contains(out, want) {
 			t.Errorf("want %q:\n%s", want, out)
 		}
 	})
+}
+
+// waited is a rank's line in metrics.
+var waited = regexp.MustCompile(`(?m)^tierflow_waited_seconds_total\{.*rank="([01])"\} (.*)$`)
+
+// waits returns how long ranks 0 and 1 have waited; empty: unknown.
+func waits(metrics string) (of [2]string) {
+	for _, line := range waited.FindAllStringSubmatch(metrics, -1) {
+		of[line[1][0]-'0'] = line[2]
+	}
+	return of
 }

@@ -116,6 +116,12 @@ func columns(s *flight.State) (in, waits, since string) {
 	}
 	in = strings.Join(calls, " and ")
 	if in == "" {
+		if s.IsElsewhere() {
+			if s.Elsewhere.For > 0 {
+				since = ago(s.Elsewhere.For)
+			}
+			return "in " + s.Elsewhere.Call, waits, since
+		}
 		if in = s.Doing.String(); s.Last != "" {
 			in += " after " + s.Last
 		}

@@ -85,6 +85,15 @@ typedef struct {
 	int source;    /* their sender */
 } tf_status;
 
+/* tf_elsewhere is what a program does in another library, such as MPI, of whose calls some are this one's. Who stands
+ * between the two keeps it up to date, by one thread at a time; it is read at any moment. */
+typedef struct {
+	const char *call; /* the call that the program is in, such as MPI_Recv; NULL: none */
+	int64_t since;    /* when that began: ns of CLOCK_MONOTONIC_COARSE */
+	int64_t waited;   /* ns in such calls; while in one, less when it began, so negative */
+	const void *from; /* return address of the last call of either library */
+} tf_elsewhere;
+
 #ifndef TF_TYPES_ONLY
 #ifdef __cplusplus
 extern "C" {
@@ -92,6 +101,10 @@ extern "C" {
 
 int tf_open(const tf_config *config, tf_comm **world); /* enters the job; returns when all ranks have come */
 int tf_close(tf_comm *comm);                           /* leaves it; of the world: the job, with all communicators */
+
+/* tf_watch lets tierflow ps, top and diagnose see what a rank does elsewhere. It must stay there until the process ends. */
+int tf_watch(tf_comm *world, const tf_elsewhere *at);
+
 int tf_rank(tf_comm *comm);                            /* -1: no such communicator */
 int tf_size(tf_comm *comm);
 int tf_nodes(tf_comm *comm); /* that the ranks are on */

@@ -15,9 +15,6 @@ const (
 	muchWait   = 0.3
 )
 
-// fewestRanks are needed to tell one from the others.
-const fewestRanks = 3
-
 // Straggler returns the ranks that hold up the others of a moving job. waited is each rank's time with
 // nothing to do, of the time in; -1: unknown. nodes has the name of each rank's node; nil: they are unknown. No
 // clocks are compared: in calls of all ranks the late one waits least. nil: nobody holds up the others.
@@ -28,19 +25,24 @@ func Straggler(waited []time.Duration, in time.Duration, nodes []string) *Findin
 			known = append(known, r)
 		}
 	}
-	if len(known) < fewestRanks || in <= 0 {
+	if in <= 0 {
 		return nil
 	}
+	most := (len(known) - 1) / 2 // half of all are no exception: leaders have more to do
+	others, wait := "others", "wait"
+	if len(waited) == 2 && len(known) == 2 {
+		most, others, wait = 1, "other", "waits"
+	}
 	slices.SortStableFunc(known, func(a, b int) int { return cmp.Compare(waited[a], waited[b]) })
-	for k := 1; 2*k < len(known); k++ { // half of all are no exception: leaders have more to do
+	for k := 1; k <= most; k++ {
 		slow, next := known[:k], waited[known[k]]
 		if float64(waited[slow[k-1]]) >= littleWait*float64(next) || next < time.Duration(muchWait*float64(in)) || areLeaders(slow, nodes) {
 			continue
 		}
 		median := waited[known[k+(len(known)-k)/2]]
 		ranks := slices.Sorted(slices.Values(slow))
-		return &Finding{Class: SlowRank, Ranks: ranks, For: median, Text: fmt.Sprintf("%s %s up the others, which wait for %.0f %% of the time; %s for %.0f %%",
-			rankText(ranks), verb(ranks, "holds", "hold"), 100*median.Seconds()/in.Seconds(), verb(ranks, "it waits", "they wait"), 100*waited[ranks[0]].Seconds()/in.Seconds())}
+		return &Finding{Class: SlowRank, Ranks: ranks, For: median, Text: fmt.Sprintf("%s %s up the %s, which %s for %.0f %% of the time; %s for %.0f %%",
+			rankText(ranks), verb(ranks, "holds", "hold"), others, wait, 100*median.Seconds()/in.Seconds(), verb(ranks, "it waits", "they wait"), 100*waited[ranks[0]].Seconds()/in.Seconds())}
 	}
 	return nil
 }

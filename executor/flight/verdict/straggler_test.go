@@ -24,11 +24,11 @@ type drawnWaits struct {
 func drawWaits(rnd *rand.Rand, slow int) *drawnWaits {
 	w := &drawnWaits{}
 	nodes, each := 1+rnd.IntN(16), 1+rnd.IntN(8)
-	size := max(3, nodes*each)
+	size := max(2, nodes*each)
 	for r := range size {
 		w.nodes = append(w.nodes, fmt.Sprintf("node%d", min(r/each, nodes-1)))
 	}
-	for len(w.slow) < min(slow, (size-1)/2) {
+	for len(w.slow) < min(slow, max(1, (size-1)/2)) {
 		if r := rnd.IntN(size); !slices.Contains(w.slow, r) {
 			w.slow = append(w.slow, r)
 		}

@@ -241,7 +241,8 @@ func TestStraggler(t *testing.T) {
 		{[]time.Duration{700 * ms, 20 * ms, 800 * ms, 750 * ms}, "slow rank: rank 1 holds up the others, which wait for 75 % of the time; it waits for 2 %"},
 		{[]time.Duration{700 * ms, 600 * ms, 800 * ms, 750 * ms}, ""},
 		{[]time.Duration{100 * ms, 1 * ms, 100 * ms, 100 * ms}, ""}, // nobody waits much
-		{[]time.Duration{700 * ms, 20 * ms}, ""},
+		{[]time.Duration{700 * ms, 20 * ms}, "slow rank: rank 1 holds up the other, which waits for 70 % of the time; it waits for 2 %"},
+		{[]time.Duration{700 * ms, 300 * ms}, ""},
 		{[]time.Duration{700 * ms, -1, 800 * ms, 750 * ms}, ""},
 		{[]time.Duration{700 * ms, 1 * ms, 2 * ms, 900 * ms, 800 * ms}, "slow rank: ranks 1 and 2 hold up the others, which wait for 80 % of the time; they wait for 0 %"},
 		{[]time.Duration{700 * ms, 1 * ms, 800 * ms, 2 * ms}, ""}, // half of them: the leaders

@@ -260,7 +260,7 @@ func whereabouts(s *flight.State) string {
 	if s.Doing == flight.Left {
 		return "; it has closed its communicator"
 	}
-	if s.Doing != flight.Inside && s.At != "" {
+	if s.Doing != flight.Inside && s.At != "" && !s.IsElsewhere() {
 		return "; it is in " + s.At
 	}
 	return "; it is " + s.String()

@@ -90,6 +90,9 @@ type Seams struct {
 	// Progress, if not nil, is called again and again by a goroutine waiting for a
 	// collective, see executor.Config.
 	Progress func()
+	// Elsewhere, if not nil, tells of the calls of another library, such as MPI, that the program is in: they count as
+	// waits in [Usage], and tierflow ps shows them.
+	Elsewhere func() executor.Elsewhere
 }
 
 // Decision is a chosen plan with all the reasons for it.

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 
 #define TF_TYPES_ONLY
 #include "tierflow.h"
@@ -45,6 +46,7 @@ typedef intptr_t handle;
 static struct {
 	int (*open)(const tf_config *, tf_comm **);
 	int (*close)(tf_comm *);
+	int (*watch)(tf_comm *, const tf_elsewhere *);
 	int (*nodes)(tf_comm *);
 	int (*draw)(tf_comm *, uint64_t *);
 	int (*sub)(tf_comm *, uint64_t, const int *, int, tf_comm **);
@@ -141,7 +143,7 @@ static int load_library(void) {
 		return 0;
 	}
 	struct { const char *name; void **at; } all[] = {
-		{"tf_open", (void **)&tf.open}, {"tf_close", (void **)&tf.close}, {"tf_nodes", (void **)&tf.nodes}, {"tf_draw", (void **)&tf.draw}, {"tf_sub", (void **)&tf.sub},
+		{"tf_open", (void **)&tf.open}, {"tf_close", (void **)&tf.close}, {"tf_watch", (void **)&tf.watch}, {"tf_nodes", (void **)&tf.nodes}, {"tf_draw", (void **)&tf.draw}, {"tf_sub", (void **)&tf.sub},
 		{"tf_ready", (void **)&tf.ready}, {"tf_call", (void **)&tf.call},
 		{"tf_start", (void **)&tf.start}, {"tf_exchange", (void **)&tf.exchange}, {"tf_wait", (void **)&tf.wait}, {"tf_done", (void **)&tf.done}, {"tf_explain", (void **)&tf.explain},
 		{"tf_error", (void **)&tf.error}, {"tf_abi", (void **)&tf.abi},
@@ -269,6 +271,44 @@ static MPI_Group world_group = MPI_GROUP_NULL;
 static int keyval = MPI_KEYVAL_INVALID;
 static unsigned generation = 1; /* of communicators: grows when one ends */
 
+/* What the program does in MPI, for tierflow ps, top and diagnose. Time in calls that wait counts as waiting. The
+ * coarse clock moves by ticks, and so the sum over many calls is right; it costs as much as a few loads. */
+static tf_elsewhere elsewhere;
+
+static int64_t coarse(void) {
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
+	return t.tv_sec * 1000000000LL + t.tv_nsec;
+}
+
+/* go_elsewhere notes that the program waits in MPI, unless another thread does, and reports whether it has. */
+static inline int go_elsewhere(const char *called) {
+	if (!active || __atomic_load_n(&elsewhere.call, __ATOMIC_RELAXED)) return 0;
+	int64_t now = coarse();
+	__atomic_store_n(&elsewhere.since, now, __ATOMIC_RELAXED);
+	__atomic_store_n(&elsewhere.call, called, __ATOMIC_RELEASE);
+	__atomic_store_n(&elsewhere.waited, elsewhere.waited - now, __ATOMIC_RELEASE);
+	return 1;
+}
+
+static inline void come_back(int went) {
+	if (!went) return;
+	__atomic_store_n(&elsewhere.waited, elsewhere.waited + coarse(), __ATOMIC_RELEASE);
+	__atomic_store_n(&elsewhere.call, NULL, __ATOMIC_RELEASE);
+}
+
+/* CALLED notes where the program calls the function that it stands in. */
+#define CALLED() __atomic_store_n(&elsewhere.from, __builtin_return_address(0), __ATOMIC_RELAXED)
+
+/* PASS returns what MPI's function does, as a call in which the program waits. */
+#define PASS(called, ...) \
+	do { \
+		CALLED(); \
+		int went = go_elsewhere(called), passed = __VA_ARGS__; \
+		come_back(went); \
+		return passed; \
+	} while (0)
+
 static int share(void *bytes, int n, void *arg) {
 	(void)arg;
 	if (PMPI_Bcast(bytes, n, MPI_BYTE, 0, MPI_COMM_WORLD) != MPI_SUCCESS) return 1;
@@ -368,6 +408,7 @@ static void begin(void) {
 	int joined = tf.open(&config, &world) == 0;
 	if (!joined) snprintf(why, sizeof why, "%s", tf.error());
 	active = all_well(MPI_COMM_WORLD, joined);
+	if (active) tf.watch(world, &elsewhere);
 	if (active && verbose && rank == 0) fprintf(stderr, "tierflow: rank 0: %d ranks on %d node%s\n", ranks, tf.nodes(world), tf.nodes(world) == 1 ? "" : "s");
 }
 
@@ -390,8 +431,10 @@ static void end(void) {
 		for (int i = 0; i < ROWS; i++)
 			if (counts[i].ours + counts[i].passed) fprintf(stderr, "tierflow: rank 0: %s: %ld ours, %ld passed on\n", rows[i].name, counts[i].ours, counts[i].passed);
 	if (active) {
+		int went = go_elsewhere("MPI_Finalize");
 		active = 0;
 		PMPI_Barrier(MPI_COMM_WORLD);
+		come_back(went);
 		if (tf.close(world)) fprintf(stderr, "tierflow: rank %d: %s\n", rank, tf.error());
 	}
 	if (progress_comm != MPI_COMM_NULL) {
@@ -402,6 +445,7 @@ static void end(void) {
 }
 
 WRAP(Finalize, void) {
+	CALLED();
 	end();
 	return pass_Finalize();
 }
@@ -498,7 +542,13 @@ static entry *entry_of(handle h, int may_wait) {
 		PMPI_Comm_get_attr(c, keyval, &e, &found);
 		if (!found && !may_wait && c != MPI_COMM_WORLD) return NULL;
 		last.comm = c;
-		last.e = found ? e : enroll(c, 0);
+		if (found) {
+			last.e = e;
+		} else {
+			int went = go_elsewhere("first use of a communicator");
+			last.e = enroll(c, 0);
+			come_back(went);
+		}
 		last.generation = now;
 	}
 	return last.e->comm ? last.e : NULL;
@@ -1188,13 +1238,15 @@ WRAP(Request_free, MPI_Request *r) {
 }
 
 WRAP(Wait, MPI_Request *r, void *s) {
+	CALLED();
 	will_wait(1, r);
-	return pass_Wait(r, s);
+	PASS("MPI_Wait", pass_Wait(r, s));
 }
 
 WRAP(Waitall, int n, MPI_Request *r, void *s) {
+	CALLED();
 	will_wait(n, r);
-	return pass_Waitall(n, r, s);
+	PASS("MPI_Waitall", pass_Waitall(n, r, s));
 }
 
 WRAP(Test, MPI_Request *r, int *flag, void *s) {
@@ -1223,21 +1275,27 @@ WRAP(Request_get_status, handle r, int *flag, void *s) {
 }
 
 WRAP(Waitany, int n, MPI_Request *r, int *i, void *s) {
-	int done = 0, rc = MPI_SUCCESS;
+	CALLED();
+	int went = go_elsewhere("MPI_Waitany"), done = 0, rc = MPI_SUCCESS;
 	while (any_runs() && !done && rc == MPI_SUCCESS) {
 		end_some();
 		if ((rc = PMPI_Testany(n, r, i, &done, s)) == MPI_SUCCESS && !done) sched_yield();
 	}
-	return done || rc != MPI_SUCCESS ? rc : pass_Waitany(n, r, i, s);
+	if (!done && rc == MPI_SUCCESS) rc = pass_Waitany(n, r, i, s);
+	come_back(went);
+	return rc;
 }
 
 WRAP(Waitsome, int n, MPI_Request *r, int *out, int *list, void *s) {
-	int done = 0, rc = MPI_SUCCESS;
+	CALLED();
+	int went = go_elsewhere("MPI_Waitsome"), done = 0, rc = MPI_SUCCESS;
 	while (any_runs() && !done && rc == MPI_SUCCESS) {
 		end_some();
 		if ((rc = PMPI_Testsome(n, r, out, list, s)) == MPI_SUCCESS && !(done = *out != 0)) sched_yield();
 	}
-	return done || rc != MPI_SUCCESS ? rc : pass_Waitsome(n, r, out, list, s);
+	if (!done && rc == MPI_SUCCESS) rc = pass_Waitsome(n, r, out, list, s);
+	come_back(went);
+	return rc;
 }
 
 /* ---- the table of calls: parameters, arguments, what they mean. N is a count, L a list of
@@ -1310,12 +1368,13 @@ WRAP(Waitsome, int n, MPI_Request *r, int *out, int *list, void *s) {
 #define ALL(X) X(Barrier, Ibarrier) WITH_DATA(X)
 
 #define DO(what, ...) \
+	CALLED(); \
 	call k = {.row = __VA_ARGS__}; \
 	int rc; \
 	if (what) return rc
 
 #define BLOCKING(name, iname) \
-	WRAP(name, P_##name(int, int, int)) { DO(blocking(&k, &rc), name, M_##name); return pass_##name(A_##name); } \
+	WRAP(name, P_##name(int, int, int)) { DO(blocking(&k, &rc), name, M_##name); PASS("MPI_" #name, pass_##name(A_##name)); } \
 	WRAP(iname, P_##name(int, int, int), MPI_Request *q) { DO(nonblocking(&k, q, &rc), name, M_##name); return pass_##iname(A_##name, q); }
 ALL(BLOCKING)
 
@@ -1323,7 +1382,7 @@ ALL(BLOCKING)
 #define PERSISTENT(name, iname) \
 	WRAP(name##_init, P_##name(int, int, int), handle info, MPI_Request *q) { DO(persistent(&k, q, &rc), name, M_##name); return pass_##name##_init(A_##name, info, q); }
 #define LARGE(name, iname) \
-	WRAP(name##_c, P_##name(MPI_Count, MPI_Count, MPI_Aint)) { DO(blocking(&k, &rc), name, M_##name); return pass_##name##_c(A_##name); } \
+	WRAP(name##_c, P_##name(MPI_Count, MPI_Count, MPI_Aint)) { DO(blocking(&k, &rc), name, M_##name); PASS("MPI_" #name "_c", pass_##name##_c(A_##name)); } \
 	WRAP(iname##_c, P_##name(MPI_Count, MPI_Count, MPI_Aint), MPI_Request *q) { DO(nonblocking(&k, q, &rc), name, M_##name); return pass_##iname##_c(A_##name, q); } \
 	WRAP(name##_init_c, P_##name(MPI_Count, MPI_Count, MPI_Aint), handle info, MPI_Request *q) { DO(persistent(&k, q, &rc), name, M_##name); return pass_##name##_init_c(A_##name, info, q); }
 WITH_DATA(LARGE)
@@ -1333,6 +1392,25 @@ ALL(PERSISTENT)
 	WRAP_AS("MPIX_" #name "_init", "PMPIX_" #name "_init", name##_init, P_##name(int, int, int), handle info, MPI_Request *q) { DO(persistent(&k, q, &rc), name, M_##name); return pass_##name##_init(A_##name, info, q); }
 ALL(PERSISTENT)
 #endif
+
+/* ---- calls that are MPI's always, and wait for other ranks: seen from outside */
+
+#define WAITING(name, params, args) \
+	WRAP params { PASS("MPI_" #name, pass_##name args); }
+WAITING(Send, (Send, const void *b, int n, handle t, int to, int tag, handle c), (b, n, t, to, tag, c))
+WAITING(Ssend, (Ssend, const void *b, int n, handle t, int to, int tag, handle c), (b, n, t, to, tag, c))
+WAITING(Recv, (Recv, void *b, int n, handle t, int from, int tag, handle c, void *s), (b, n, t, from, tag, c, s))
+WAITING(Sendrecv, (Sendrecv, const void *b, int n, handle t, int to, int tag, void *rb, int rn, handle rt, int from, int rtag, handle c, void *s),
+	(b, n, t, to, tag, rb, rn, rt, from, rtag, c, s))
+WAITING(Sendrecv_replace, (Sendrecv_replace, void *b, int n, handle t, int to, int tag, int from, int rtag, handle c, void *s), (b, n, t, to, tag, from, rtag, c, s))
+WAITING(Probe, (Probe, int from, int tag, handle c, void *s), (from, tag, c, s))
+WAITING(Mprobe, (Mprobe, int from, int tag, handle c, void *m, void *s), (from, tag, c, m, s))
+WAITING(Comm_dup, (Comm_dup, handle c, void *made), (c, made))
+WAITING(Comm_split, (Comm_split, handle c, int color, int key, void *made), (c, color, key, made))
+WAITING(Comm_create, (Comm_create, handle c, handle group, void *made), (c, group, made))
+WAITING(Win_fence, (Win_fence, int assert, handle win), (assert, win))
+WAITING(Alltoallw, (Alltoallw, const void *s, const int *sn, const int *sd, const void *st, void *r, const int *rn, const int *rd, const void *rt, handle c),
+	(s, sn, sd, st, r, rn, rd, rt, c))
 
 /* ---- Fortran
  *
@@ -1417,6 +1495,7 @@ static void *address(void *b) {
 _Static_assert(sizeof(MPI_Fint) == sizeof(int), "lists of Fortran's integers are C's");
 
 #define FDO(what, ...) \
+	CALLED(); \
 	call k = {.row = __VA_ARGS__}; \
 	int rc; \
 	if (what) { \
@@ -1424,8 +1503,15 @@ _Static_assert(sizeof(MPI_Fint) == sizeof(int), "lists of Fortran's integers are
 		return; \
 	}
 
+#define FPASS(called, ...) \
+	do { \
+		int went = go_elsewhere(called); \
+		__VA_ARGS__; \
+		come_back(went); \
+	} while (0)
+
 #define FORTRAN(name, lower) \
-	FWRAP(lower, FP_##name, fint ierr) { FDO(active && blocking(&k, &rc), name, FM_##name) fpass_##lower(FA_##name, ierr); } \
+	FWRAP(lower, FP_##name, fint ierr) { FDO(active && blocking(&k, &rc), name, FM_##name) FPASS("MPI_" #name, fpass_##lower(FA_##name, ierr)); } \
 	FWRAP(i##lower, FP_##name, fint q, fint ierr) { \
 		MPI_Request made; \
 		FDO(active && nonblocking(&k, &made, &rc) && (*q = PMPI_Request_c2f(made), 1), name, FM_##name) \
@@ -1446,13 +1532,15 @@ static void fwill_wait(int n, fint list) {
 }
 
 FWRAP(wait, fint r, fint s, fint ierr) {
+	CALLED();
 	fwill_wait(1, r);
-	fpass_wait(r, s, ierr);
+	FPASS("MPI_Wait", fpass_wait(r, s, ierr));
 }
 
 FWRAP(waitall, fint n, fint r, fint s, fint ierr) {
+	CALLED();
 	fwill_wait(*n, r);
-	fpass_waitall(n, r, s, ierr);
+	FPASS("MPI_Waitall", fpass_waitall(n, r, s, ierr));
 }
 
 /* mpi_f08 calls these by the names of the profiling interface. */
@@ -1486,6 +1574,8 @@ FWRAP_TEST(REQUEST_GET_STATUS, request_get_status, fint r, fint flag, fint s, fi
 }
 
 FWRAP(waitany, fint n, fint r, fint i, fint s, fint ierr) {
+	CALLED();
+	int went = go_elsewhere("MPI_Waitany");
 	MPI_Fint done = 0;
 	*ierr = MPI_SUCCESS;
 	while (any_runs() && !done && *ierr == MPI_SUCCESS) {
@@ -1494,9 +1584,12 @@ FWRAP(waitany, fint n, fint r, fint i, fint s, fint ierr) {
 		if (!done) sched_yield();
 	}
 	if (!done && *ierr == MPI_SUCCESS) fpass_waitany(n, r, i, s, ierr);
+	come_back(went);
 }
 
 FWRAP(waitsome, fint n, fint r, fint out, fint list, fint s, fint ierr) {
+	CALLED();
+	int went = go_elsewhere("MPI_Waitsome");
 	*out = 0;
 	*ierr = MPI_SUCCESS;
 	while (any_runs() && *out == 0 && *ierr == MPI_SUCCESS) {
@@ -1505,6 +1598,7 @@ FWRAP(waitsome, fint n, fint r, fint out, fint list, fint s, fint ierr) {
 		if (*out == 0) sched_yield();
 	}
 	if (*out == 0 && *ierr == MPI_SUCCESS) fpass_waitsome(n, r, out, list, s, ierr);
+	come_back(went);
 }
 
 /* MPI_Init of Fortran calls PMPI_Init. */
@@ -1525,6 +1619,7 @@ FWRAP(init_thread, fint required, fint provided, fint ierr) {
 }
 
 FWRAP(finalize, fint ierr) {
+	CALLED();
 	end();
 	fpass_finalize(ierr);
 }
