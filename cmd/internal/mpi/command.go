@@ -39,8 +39,9 @@ The shim needs libtierflow.so, beside it or where %s says:
 
   go build -buildmode=c-shared -o libtierflow.so ./cmd/libtierflow
 
-If a rank has the shim of another MPI, or the library is missing there, or it can't join,
-one line says so and MPI does everything itself. All ranks must have the shim, or none.
+If a rank has no shim, being linked statically or without LD_PRELOAD, or that of another
+MPI, or the library is missing there, or it can't join, one line says so and MPI does
+everything itself. At the end "tierflow mpi run" says if no rank had the shim.
 
 %s of rank 0 limits it: off, or a list such as allreduce:4KiB,bcast:0-1MiB, by
 the bytes of a buffer or of a rank's block in it. A request's first call on a communicator
@@ -125,7 +126,12 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 		return fmt.Errorf("%w: tierflow mpi build makes it, --shim says where it is", err)
 	}
 	version, _ := exec.CommandContext(ctx, args[0], "--version").Output() // unknown: by the environment
-	environ := kit.ManagedEnviron()
+	marks, err := os.MkdirTemp("", "tierflow-mpi")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(marks)
+	environ := append(kit.ManagedEnviron(), env.MPIMarks+"="+marks)
 	line, extra, err := withShim(string(version), shim, args, environ)
 	if err != nil {
 		return err
@@ -134,6 +140,9 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 	c.Env = append(environ, extra...)
 	c.Stdin, c.Stdout, c.Stderr = stdin, stdout, stderr
 	err = c.Run()
+	if err == nil && !hasMarks(marks) {
+		fmt.Fprintln(stderr, noMarks)
+	}
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && failed.ExitCode() > 0 {
 		return kit.WithStatus(err, failed.ExitCode())
 	}
@@ -141,4 +150,14 @@ func launch(ctx context.Context, shim string, args []string, stdin io.Reader, st
 		return kit.WithStatus(err, missing)
 	}
 	return err
+}
+
+// noMarks is said at the end of a job in which no rank had the shim.
+const noMarks = "tierflow mpi run: no rank on this machine has come to MPI_Init with the shim, so MPI did all: the program isn't of MPI, " +
+	"is linked statically, or something between the launcher and it drops LD_PRELOAD"
+
+// hasMarks reports whether a rank with the shim has left its mark in a folder.
+func hasMarks(folder string) bool {
+	ranks, err := filepath.Glob(filepath.Join(folder, "r*"))
+	return err == nil && len(ranks) > 0
 }

@@ -218,6 +218,15 @@ func TestFirstUsePassesOn(t *testing.T) {
 func TestPassesOn(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		prog := mpi.program(t, "fallbacks")
+		lost := func(rank string) []string {
+			return []string{"sh", "-c", `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" ` + rank + ` ] && unset LD_PRELOAD; exec "$0"`, prog}
+		}
+		marks := t.TempDir()
+		soon := []string{"TIERFLOW_JOIN_TIMEOUT=1s", "TIERFLOW_MPI_MARKS=" + marks}
+		others := "rank 1"
+		if mpi.ranks > 2 {
+			others = "ranks 1, 2"
+		}
 		onOne := []string{"sh", "-c", `[ "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" = 1 ] && export TIERFLOW_LIB=/nowhere/libtierflow.so; exec "$0"`, prog}
 		for _, test := range []struct {
 			variables, program []string
@@ -225,12 +234,18 @@ func TestPassesOn(t *testing.T) {
 		}{
 			{[]string{"TIERFLOW_LIB=/nowhere/libtierflow.so"}, []string{prog}, "tierflow: rank 0: /nowhere/libtierflow.so: "},
 			{nil, onOne, "tierflow: rank 1: /nowhere/libtierflow.so: "},
+			{soon, lost("= 1"), "tierflow: rank 0: no shim in rank 1: linked statically"},
+			{soon, lost("!= 0"), "tierflow: rank 0: no shim in " + others + ": "},
+			{soon, lost("= 0"), ": no shim in rank 0: "},
 			{[]string{"TIERFLOW_MPI=allredcue"}, []string{prog}, `tierflow: TIERFLOW_MPI="allredcue": allowed are on, off, and a list of bcast, `},
 		} {
 			out, err := mpi.under(t, shim, test.variables, test.program...)
 			if err != nil || !strings.Contains(out, "fallbacks: 0 wrong\n") || !strings.Contains(out, test.want) || strings.Count(out, "tierflow: ") != 1 {
 				t.Errorf("%v: %v, want one line %q\n%s", test.variables, err, test.want, out)
 			}
+		}
+		if !hasMarks(marks) {
+			t.Errorf("no rank with the shim has left a mark")
 		}
 	})
 }

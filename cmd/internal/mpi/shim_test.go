@@ -57,6 +57,12 @@ func TestComplaints(t *testing.T) {
 			t.Errorf("%s: status %d, want 127", launcher, status)
 		}
 	}
+	for script, want := range map[string]string{":": noMarks + "\n", "exit 3": "", ": >$" + env.MPIMarks + "/r0": ""} {
+		var out strings.Builder
+		if err := launch(t.Context(), shim, []string{"/bin/sh", "-c", script}, nil, io.Discard, &out); !strings.HasSuffix(out.String(), want) || want == "" && strings.Contains(out.String(), noMarks) {
+			t.Errorf("%s: said %q, want %q: %v", script, out.String(), want, err)
+		}
+	}
 	for _, said := range []string{"", "0"} { // by the environment
 		if said != "" {
 			t.Setenv(env.Managed, said)

@@ -64,6 +64,7 @@ const (
 	Metrics      = "TIERFLOW_METRICS"
 	MPI          = "TIERFLOW_MPI"
 	MPIAfter     = "TIERFLOW_MPI_AFTER"
+	MPIMarks     = "TIERFLOW_MPI_MARKS"
 	MPIVerbose   = "TIERFLOW_MPI_VERBOSE"
 	Node         = "TIERFLOW_NODE"
 	NUMA         = "TIERFLOW_NUMA"
@@ -112,6 +113,7 @@ var variables = []Variable{
 	{Metrics, TheLaunchers, "", "address at which each host serves its ranks to Prometheus, such as :9100"},
 	{MPI, Rank0s, "", "which calls of an MPI program are tierflow's: on, off, or such as allreduce:4KiB"},
 	{MPIAfter, Rank0s, "", "which use of a request is tierflow's first; without it 2"},
+	{MPIMarks, TheLaunchers, "", "folder in which tierflow mpi run sees that ranks have the MPI shim"},
 	{MPIVerbose, Rank0s, "", "1: at the end rank 0 counts whose the calls were; explain: how each is done"},
 	{Node, EachRanks, "", "name of the rank's node; without it the host"},
 	{NUMA, EachRanks, "", "name of the rank's NUMA domain"},

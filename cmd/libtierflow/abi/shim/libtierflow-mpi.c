@@ -15,6 +15,7 @@
  * it are made of that row: blocking, nonblocking, persistent, with large counts, Fortran's. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -25,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TF_TYPES_ONLY
 #include "tierflow.h"
@@ -390,6 +392,118 @@ static int settle(void) {
 	return 0;
 }
 
+/* ---- who has the shim
+ *
+ * A rank without it makes MPI's calls alone, and one of ours that waits for it would wait for ever. So before the first
+ * call of all ranks each says hello to rank 0, which answers when all have come, or some have not in time. Nothing is
+ * sent to a rank that may be without, but for hellos to rank 0: their tag is the last one. */
+
+/* leave_mark lets tierflow mpi run know of a rank with the shim. It reports whether it is the first of a name. */
+static int leave_mark(const char *name) {
+	char path[PATH_MAX];
+	const char *folder = getenv("TIERFLOW_MPI_MARKS");
+	if (!folder || !*folder) return 1;
+	snprintf(path, sizeof path, "%s/%s", folder, name);
+	int f = open(path, O_CREAT | O_EXCL | O_WRONLY | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (f >= 0) close(f);
+	return f >= 0 || access(path, F_OK);
+}
+
+/* join_time returns how many ns ranks may take to come: TIERFLOW_JOIN_TIMEOUT, such as 1m30s. */
+static int64_t join_time(void) {
+	static const struct { const char *unit; double ns; } units[] = {{"ms", 1e6}, {"h", 3600e9}, {"m", 60e9}, {"s", 1e9}};
+	const int64_t usual = 30000000000;
+	const char *at = getenv("TIERFLOW_JOIN_TIMEOUT");
+	double all = 0;
+	while (at && *at) {
+		char *end;
+		double n = strtod(at, &end);
+		size_t i = 0;
+		while (i < 4 && strncmp(end, units[i].unit, strlen(units[i].unit))) i++;
+		if (end == at || i == 4) return usual; /* joining complains */
+		all += n * units[i].ns;
+		at = end + strlen(units[i].unit);
+	}
+	return all > 0 ? (int64_t)all : usual;
+}
+
+/* await_all reports whether some requests end before a time; those that don't are cancelled, and null in the list of
+ * ended ones, which may be NULL. */
+static int await_all(int n, MPI_Request *list, char *ended, int64_t until) {
+	int left = n;
+	for (int looks = 0;; looks++) {
+		for (int i = 0; i < n; i++) {
+			int done = 0;
+			if (list[i] == MPI_REQUEST_NULL) continue;
+			PMPI_Test(&list[i], &done, MPI_STATUS_IGNORE);
+			if (!done) continue;
+			left--;
+			if (ended) ended[i] = 1;
+		}
+		if (left == 0) return 1;
+		if (coarse() > until) break;
+		if (looks < 1000) sched_yield();
+		else usleep(1000);
+	}
+	for (int i = 0; i < n; i++) {
+		if (list[i] == MPI_REQUEST_NULL) continue;
+		PMPI_Cancel(&list[i]);
+		PMPI_Request_free(&list[i]);
+	}
+	return 0;
+}
+
+/* list_missing names the ranks, from 1 on, that have not come: 1, 4 to 7. */
+static void list_missing(const char *came, char *text, size_t size) {
+	size_t n = 0;
+	text[0] = 0;
+	for (int r = 1; r < ranks && n + 64 < size; r++) {
+		int last = r;
+		if (came[r - 1]) continue;
+		while (last + 1 < ranks && !came[last]) last++;
+		n += snprintf(text + n, size - n, "%s%d", n ? ", " : "", r);
+		if (last > r) n += snprintf(text + n, size - n, last > r + 1 ? " to %d" : ", %d", last);
+		r = last;
+	}
+}
+
+/* say_missing names ranks without the shim; several is s for more than one. */
+static void say_missing(const char *list, const char *several) {
+	fprintf(stderr, "tierflow: rank %d: no shim in rank%s %s: linked statically, setuid, or LD_PRELOAD is lost there: MPI does its collectives itself\n", rank, several, list);
+}
+
+/* all_have_shim reports whether all ranks have the shim, the same on all that have it. */
+static int all_have_shim(void) {
+	int *top, known, tag = 32767, all = 0;
+	int64_t limit = join_time(), now = coarse();
+	PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &top, &known);
+	if (known) tag = *top;
+	if (rank != 0) {
+		MPI_Request r[2];
+		PMPI_Irecv(&all, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, &r[0]);
+		PMPI_Isend(NULL, 0, MPI_INT, 0, tag, MPI_COMM_WORLD, &r[1]);
+		if (!await_all(2, r, NULL, now + 2 * limit)) { /* rank 0 may have begun to wait later */
+			all = 0;
+			if (leave_mark("said")) say_missing("0", "");
+		}
+		return all;
+	}
+	MPI_Request *list = malloc((ranks - 1) * sizeof *list);
+	char *came = calloc(ranks, 1), missing[1000];
+	if (!list || !came) abort();
+	for (int i = 0; i < ranks - 1; i++) PMPI_Irecv(NULL, 0, MPI_INT, i + 1, tag, MPI_COMM_WORLD, &list[i]);
+	all = await_all(ranks - 1, list, came, now + limit);
+	for (int i = 0; i < ranks - 1; i++)
+		if (came[i]) PMPI_Send(&all, 1, MPI_INT, i + 1, tag, MPI_COMM_WORLD);
+	if (!all) {
+		list_missing(came, missing, sizeof missing);
+		say_missing(missing, strpbrk(missing, ", ") ? "s" : "");
+	}
+	free(list);
+	free(came);
+	return all;
+}
+
 static void begin(void) {
 	pthread_mutexattr_t again; /* an error's handler may call MPI */
 	pthread_mutexattr_init(&again);
@@ -397,7 +511,7 @@ static void begin(void) {
 	pthread_mutex_init(&guard, &again);
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (ranks < 2 || !settle()) return;
+	if (ranks < 2 || !all_have_shim() || !settle()) return;
 	give_stack();
 	if (!all_well(MPI_COMM_WORLD, load_library())) return;
 	PMPI_Comm_dup(MPI_COMM_WORLD, &progress_comm);
@@ -412,17 +526,25 @@ static void begin(void) {
 	if (active && verbose && rank == 0) fprintf(stderr, "tierflow: rank 0: %d ranks on %d node%s\n", ranks, tf.nodes(world), tf.nodes(world) == 1 ? "" : "s");
 }
 
+/* has_begun is called when the program has MPI. */
+static void has_begun(void) {
+	char name[32];
+	snprintf(name, sizeof name, "r%d", (int)getpid()); /* of another MPI's rank there is no more to know */
+	leave_mark(name);
+	if (!wrong_mpi) begin();
+}
+
 WRAP(Init, int *argc, char ***argv) {
 	wrong_mpi = wrong_library();
 	int rc = pass_Init(argc, argv);
-	if (rc == MPI_SUCCESS && !wrong_mpi) begin();
+	if (rc == MPI_SUCCESS) has_begun();
 	return rc;
 }
 
 WRAP(Init_thread, int *argc, char ***argv, int required, int *provided) {
 	wrong_mpi = wrong_library();
 	int rc = pass_Init_thread(argc, argv, required, provided);
-	if (rc == MPI_SUCCESS && !wrong_mpi) begin();
+	if (rc == MPI_SUCCESS) has_begun();
 	return rc;
 }
 
@@ -1603,7 +1725,7 @@ FWRAP(waitsome, fint n, fint r, fint out, fint list, fint s, fint ierr) {
 
 /* MPI_Init of Fortran calls PMPI_Init. */
 static void after_init(fint ierr) {
-	if (*ierr == MPI_SUCCESS && !wrong_mpi) begin();
+	if (*ierr == MPI_SUCCESS) has_begun();
 }
 
 FWRAP(init, fint ierr) {
