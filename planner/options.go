@@ -143,7 +143,8 @@ type Options struct {
 	// Profile is a file for rank 0's calls, for tierflow tune --profile: collectives, sizes, plans,
 	// how often, and how long it was in them. It is written when the communicator of
 	// all ranks is closed, whole or not at all, and what goes wrong is said as with Trace. Calls of
-	// other ranks without rank 0 are not in it. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
+	// other ranks without rank 0 are not in it. summary, in place of a name: rank 0 prints
+	// the time by collective and size to standard error. Empty: the environment's TIERFLOW_PROFILE; if it is empty too, nothing is counted.
 	Profile string
 	// Recorder is a file for each rank's last events: tierflow trace
 	// --recorder reads it even after a kill -9; %r stands for the rank. Empty: the

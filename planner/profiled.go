@@ -34,7 +34,7 @@ func (o *settings) profile(on *levels.Topology) (*callCounters, error) {
 	if name == "" {
 		return nil, nil
 	}
-	if info, err := os.Stat(name); err == nil && info.IsDir() {
+	if info, err := os.Stat(name); name != profile.Summary && err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%s: %s is a folder; allowed are names of files", origin, name)
 	}
 	if _, err := os.Stat(filepath.Dir(name)); err != nil {
@@ -69,6 +69,10 @@ func (c *callCounters) write() error {
 		if kind.Calls, kind.Seconds = n.n.Load(), float64(n.ns.Load())/1e9; kind.Calls > 0 {
 			p.Calls = append(p.Calls, kind)
 		}
+	}
+	if c.file == profile.Summary {
+		fmt.Fprint(os.Stderr, p.Text()) // in one piece: launchers mix lines of ranks
+		return nil
 	}
 	data, err := p.Encode()
 	if err == nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/tierflow/tierflow/cmd/internal/launch"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/profile"
 )
 
 // learnFirst lets a job's ranks tune for the calls of a profile before the program starts. They
@@ -29,7 +30,7 @@ func learnFirst(c *cobra.Command, o launch.Options, text string) error {
 	}
 	file := os.Getenv(env.Profile)
 	switch {
-	case file == "":
+	case file == "", file == profile.Summary:
 		return kit.Usagef("--tune or %s: no profile says what to tune for; %s=FILE names one, and the first job writes it", env.Tune, env.Profile)
 	case o.Hostfile == "-":
 		return kit.Usagef("--tune or %s: standard input has the hosts only once; give a file to --hostfile", env.Tune)

@@ -64,6 +64,7 @@ func TestRunTuneErrors(t *testing.T) {
 		{env.Tune, "soon", `"soon"; allowed are durations such as 30s`},
 		{env.Tune, "-3s", `"-3s"; allowed are`},
 		{env.Profile, "", "TIERFLOW_PROFILE=FILE names one"},
+		{env.Profile, "summary", "TIERFLOW_PROFILE=FILE names one"},
 		{env.Table, "t.json", "since TIERFLOW_TABLE says by what it decides"},
 		{env.Machine, planner.MachineOff, "since TIERFLOW_MACHINE says by what it decides"},
 	} {

@@ -54,6 +54,25 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// A summary adds up plans, and has the longest first.
+func TestText(t *testing.T) {
+	p := &profile.Profile{Program: "solve", Seconds: 10, Calls: []profile.Call{
+		{Collective: "allreduce", Type: "f64", Op: "sum", Count: 1 << 16, Bytes: 1 << 19, On: "4x2", Plan: "shape=flat", Calls: 100, Seconds: 1},
+		{Collective: "barrier", On: "4x2", Calls: 4, Seconds: 2e-6},
+		{Collective: "allgather", Type: "u8", Count: 100, Bytes: 100, Differ: true, On: "4", Calls: 10, Seconds: 1.5},
+		{Collective: "allreduce", Type: "f64", Op: "sum", Count: 1 << 16, Bytes: 1 << 19, On: "4x2", Plan: "shape=han", Calls: 100, Seconds: 3},
+	}}
+	const want = `tierflow: rank 0 of solve was in collectives for 5.500 of 10.000 s, 55 %, waits for late ranks included
+tierflow:   collective     type  op        bytes     calls          s  share       mean  on
+tierflow:   allreduce      f64   sum      512KiB       200      4.000   40 %       20ms  4x2
+tierflow:   allgather      u8    -         ≤100B        10      1.500   15 %      150ms  4
+tierflow:   barrier        -     -            0B         4      0.000    0 %      500ns  4x2
+`
+	if diff := cmp.Diff(want, p.Text()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // What can't be tuned for is said: blocks that differ, a program's own operation.
 func TestRequestOfNone(t *testing.T) {
 	for _, c := range []struct {

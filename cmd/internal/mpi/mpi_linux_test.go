@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,6 +15,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tierflow/tierflow/cmd/internal/draw"
+	"github.com/tierflow/tierflow/cmd/internal/kit"
+	"github.com/tierflow/tierflow/submodules/all"
 )
 
 // patience is after how long a program that runs is one that hangs. Some MPIs spin while
@@ -133,25 +138,26 @@ func (mpi library) under(t *testing.T, shim string, variables []string, program 
 	return all.String(), err
 }
 
+// counted reports whether the table of TIERFLOW_MPI_VERBOSE has a row.
+func counted(out, row string) bool {
+	return regexp.MustCompile(`(?m)^tierflow:   ` + strings.ReplaceAll(row, " ", " +") + `( |$)`).MatchString(out)
+}
+
 // Programs that are right are right under the shim, and tierflow takes part.
 func TestPrograms(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		for _, test := range []struct{ name, want, ours string }{
-			{"progress", fmt.Sprintf("progress: sum %d\n", mpi.ranks), "allreduce: 5 ours, 0 passed on"},
-			{"fallbacks", "fallbacks: 0 wrong\n", "scatter: [0-9]+ ours, 0 passed on"},
-			{"threads", "threads: 0 wrong\n", "bcast: [0-9]+ ours, 0 passed on"},
-			{"sizes", "sizes: 0 wrong\n", "allreduce: 900 ours, 0 passed on"},
-			{"counts", "counts: 0 wrong\n", "alltoallv: [1-9][0-9]* ours"},
-			{"started", "started: 0 wrong\n", "alltoallv: [1-9][0-9]* ours, 0 passed on"},
-			{"signals", "signals: 0 wrong\n", "allreduce: [1-9][0-9]* ours, "},
+			{"progress", fmt.Sprintf("progress: sum %d\n", mpi.ranks), "allreduce 5 0"},
+			{"fallbacks", "fallbacks: 0 wrong\n", "scatter [1-9][0-9]* [0-9]+ communicator [1-9][0-9]*"},
+			{"threads", "threads: 0 wrong\n", "bcast [1-9][0-9]* 0"},
+			{"sizes", "sizes: 0 wrong\n", "allreduce 900 0"},
+			{"counts", "counts: 0 wrong\n", "alltoallv [1-9][0-9]* "},
+			{"started", "started: 0 wrong\n", "alltoallv [1-9][0-9]* 0"},
+			{"signals", "signals: 0 wrong\n", "allreduce [1-9][0-9]* "},
 		} {
 			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, test.name))
-			ours := regexp.MustCompile("tierflow: rank 0: " + test.ours)
-			if test.name == "fallbacks" { // some are on MPI_COMM_SELF, which is MPI's
-				ours = regexp.MustCompile("tierflow: rank 0: scatter: [1-9][0-9]* ours")
-			}
-			if err != nil || !strings.Contains(out, test.want) || !ours.MatchString(out) {
-				t.Errorf("%s: %v, want %q and %q\n%s", test.name, err, test.want, ours, out)
+			if err != nil || !strings.Contains(out, test.want) || !counted(out, test.ours) {
+				t.Errorf("%s: %v, want %q and %q\n%s", test.name, err, test.want, test.ours, out)
 			}
 		}
 	})
@@ -169,7 +175,7 @@ func TestFortran(t *testing.T) {
 		for _, name := range []string{"fortran", "fortran08"} {
 			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, name))
 			ours := name == "fortran" || mpi.name == "openmpi"
-			if err != nil || !strings.Contains(out, name+": 0 wrong\n") || strings.Contains(out, "rank 0: gatherv: 5 ours, 0 passed on") != ours {
+			if err != nil || !strings.Contains(out, name+": 0 wrong\n") || counted(out, "gatherv 5 0") != ours {
 				t.Errorf("%s: %v\n%s", name, err, out)
 			}
 		}
@@ -194,18 +200,30 @@ func TestTwoProgramsOfAJob(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		prog := mpi.program(t, "progress")
 		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, prog, ":", "-n", "1", prog)
-		if want := fmt.Sprintf("progress: sum %d\n", mpi.ranks+1); err != nil || !strings.Contains(out, want) || !strings.Contains(out, "allreduce: 5 ours, 0 passed on") {
+		if want := fmt.Sprintf("progress: sum %d\n", mpi.ranks+1); err != nil || !strings.Contains(out, want) || !counted(out, "allreduce 5 0") {
 			t.Errorf("%v, want %q\n%s", err, want, out)
 		}
 	})
 }
 
-// The first call of a request is MPI's, and it is so on all ranks.
+// The first call of a request is MPI's, and it is so on all ranks. What took how long is said at the end, and traces
+// become a page.
 func TestFirstUsePassesOn(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
-		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, "progress"))
-		if want := "allreduce: 4 ours, 1 passed on"; err != nil || !strings.Contains(out, want) {
+		traces := t.TempDir()
+		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_VERBOSE=1", "TIERFLOW_PROFILE=summary", "TIERFLOW_TRACE=" + traces + ":every=1"}, mpi.program(t, "progress"))
+		if want := "allreduce 4 1 first use 1"; err != nil || !counted(out, want) || strings.Count(out, "tierflow's") != 1 {
 			t.Errorf("%v, want %q\n%s", err, want, out)
+		}
+		if strings.Count(out, "was in collectives for") != 1 || !regexp.MustCompile(`tierflow:   allreduce +i32 +sum +4B +4 `).MatchString(out) {
+			t.Errorf("no summary of 4 calls:\n%s", out)
+		}
+		page := filepath.Join(traces, "r.html")
+		root := kit.NewRoot("tierflow", "test", draw.TraceCommand(all.Submodules()))
+		if status := kit.Execute(t.Context(), root, []string{"trace", "--merge", traces, "--report", page}, nil, io.Discard, t.Output()); status != 0 {
+			t.Errorf("no report of the traces: status %d", status)
+		} else if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "allreduce") {
+			t.Errorf("the report has no allreduce: %v", err)
 		}
 		out, err = mpi.under(t, shim, nil, mpi.program(t, "fallbacks"))
 		if want := "fallbacks: 0 wrong"; err != nil || !strings.Contains(out, want) {
@@ -279,13 +297,10 @@ func TestExplains(t *testing.T) {
 func TestLimits(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI=bcast:121-1KiB,allreduce:1MiB,scan", "TIERFLOW_MPI_VERBOSE=1", "TIERFLOW_MPI_AFTER=1"}, mpi.program(t, "fallbacks"))
-		for _, want := range []string{"fallbacks: 0 wrong", "bcast: 0 ours", "allreduce: 0 ours", "gather: 0 ours"} {
-			if err != nil || !strings.Contains(out, want) {
+		for _, want := range []string{"bcast 0 .*, TIERFLOW_MPI [0-9]+", "allreduce 0 .*, TIERFLOW_MPI [0-9]+", "gather 0 .*, TIERFLOW_MPI [0-9]+", "scan [1-9][0-9]*"} {
+			if err != nil || !strings.Contains(out, "fallbacks: 0 wrong") || !counted(out, want) {
 				t.Errorf("%v, want %q\n%s", err, want, out)
 			}
-		}
-		if !regexp.MustCompile("rank 0: scan: [1-9]").MatchString(out) {
-			t.Errorf("no scan is tierflow's\n%s", out)
 		}
 	})
 }

@@ -120,7 +120,7 @@ var variables = []Variable{
 	{Plan, Rank0s, "Plan", "forced plans, such as bcast:shape=flat"},
 	{Port, EachRanks, "", "port at which rank 0 listens under srun and torchrun"},
 	{Ports, EachRanks, "", "range of ports of all listeners, such as 40000-40099"},
-	{Profile, Rank0s, "Profile", "file for what the job calls"},
+	{Profile, Rank0s, "Profile", "file for what the job calls; summary: rank 0 prints the time by collective and size"},
 	{Rank, EachRanks, "", "the rank"},
 	{Recorder, EachRanks, "Recorder", "file for a rank's last events; %r is the rank"},
 	{Rendezvous, Equal, "", "host:port of rank 0"},

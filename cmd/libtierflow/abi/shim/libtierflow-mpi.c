@@ -241,7 +241,24 @@ static const struct { const char *name; int coll; enum how how; } rows[ROWS] = {
 	[Allgatherv] = {"allgatherv", TF_ALLGATHER, COUNTED}, [Alltoallv] = {"alltoallv", TF_ALLTOALL, PAIRS},
 };
 
-static struct { long ours, passed; } counts[ROWS]; /* calls */
+/* why_passed says why a call is MPI's. */
+enum why_passed { WRONG, COMMUNICATOR, NEW, OPERATION, NO_DATA, LIMITED, LARGE, FIRST, WHYS };
+static const char *const whys[WHYS] = {
+	[WRONG] = "wrong arguments", [COMMUNICATOR] = "communicator", [NEW] = "nonblocking on a new communicator",
+	[OPERATION] = "operation or type", [NO_DATA] = "no data", [LIMITED] = "TIERFLOW_MPI", [LARGE] = "over 2 GiB", [FIRST] = "first use",
+};
+
+static struct { long ours, passed, why[WHYS]; } counts[ROWS]; /* calls */
+
+/* always counts calls that are never ours. */
+typedef struct always {
+	const char *called;
+	long calls;
+	int64_t ns; /* in them */
+	struct always *next;
+} always;
+
+static always *all_always;
 
 /* call is what a program asks for. What its collective has no use for is 0. */
 typedef struct {
@@ -301,6 +318,23 @@ static inline void come_back(int went) {
 
 /* CALLED notes where the program calls the function that it stands in. */
 #define CALLED() __atomic_store_n(&elsewhere.from, __builtin_return_address(0), __ATOMIC_RELAXED)
+
+/* note_always counts a call that is never ours. Threads may lose one to each other. */
+static void note_always(always *a, int64_t ns) {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	if (!a->calls && !a->next) {
+		pthread_mutex_lock(&lock);
+		if (!a->calls) {
+			a->next = all_always;
+			all_always = a;
+		}
+		a->calls++;
+		pthread_mutex_unlock(&lock);
+	} else {
+		a->calls++;
+	}
+	a->ns += ns;
+}
 
 /* PASS returns what MPI's function does, as a call in which the program waits. */
 #define PASS(called, ...) \
@@ -548,10 +582,31 @@ WRAP(Init_thread, int *argc, char ***argv, int required, int *provided) {
 	return rc;
 }
 
+/* print_counts prints a table of rank 0's calls, in one piece: launchers mix what other ranks write into others. */
+static void print_counts(void) {
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	if (!out) return;
+	fprintf(out, "tierflow: rank 0's calls          tierflow's  passed on  why\n");
+	for (int i = 0; i < ROWS; i++) {
+		const char *before = "  ";
+		if (!counts[i].ours && !counts[i].passed) continue;
+		fprintf(out, "tierflow:   %-24s %10ld %10ld", rows[i].name, counts[i].ours, counts[i].passed);
+		for (int w = 0; w < WHYS; w++)
+			if (counts[i].why[w]) fprintf(out, "%s%s %ld", before, whys[w], counts[i].why[w]), before = ", ";
+		fprintf(out, "\n");
+	}
+	for (always *a = all_always; a; a = a->next) fprintf(out, "tierflow:   %-24s %10d %10ld  always MPI's: %.2f s\n", a->called, 0, a->calls, a->ns / 1e9);
+	fprintf(out, "tierflow:   in calls passed on %.2f s\n", elsewhere.waited / 1e9);
+	fclose(out);
+	fwrite(text, 1, size, stderr);
+	fflush(stderr);
+	free(text);
+}
+
 static void end(void) {
-	if (active && verbose && rank == 0)
-		for (int i = 0; i < ROWS; i++)
-			if (counts[i].ours + counts[i].passed) fprintf(stderr, "tierflow: rank 0: %s: %ld ours, %ld passed on\n", rows[i].name, counts[i].ours, counts[i].passed);
+	if (active && verbose && rank == 0) print_counts();
 	if (active) {
 		int went = go_elsewhere("MPI_Finalize");
 		active = 0;
@@ -845,6 +900,7 @@ typedef struct {
 	side send, recv;
 	int in_place, keep;      /* keep: what is received is no result here, or was put in */
 	tf_block *give, *get;    /* of pairs; each has a block for each rank */
+	enum why_passed why;     /* it is MPI's, if it is */
 } plan;
 
 /* use_of returns what a communicator knows of a request. */
@@ -864,12 +920,14 @@ static void explain(const plan *p) {
 /* is_ours reports whether tierflow does a call that moves some bytes, or that many in each
  * block. It is asked once for each call, in the same order on all ranks. total is of all
  * blocks; key tells counts apart. */
-static int is_ours(const plan *p, long long bytes, long long total, int64_t key, int at_once) {
+static int is_ours(plan *p, long long bytes, long long total, int64_t key, int at_once) {
 	const tf_request *q = &p->q;
-	if (bytes < limits[q->coll].min || bytes > limits[q->coll].max || total > INT_MAX || (total < 1 && q->coll != TF_BARRIER)) return 0;
+	if (total < 1 && q->coll != TF_BARRIER) return p->why = NO_DATA, 0;
+	if (bytes < limits[q->coll].min || bytes > limits[q->coll].max) return p->why = LIMITED, 0;
+	if (total > INT_MAX) return p->why = LARGE, 0;
 	uint64_t shape = (uint64_t)(p->row + 1) << 48 | (uint64_t)q->type << 40 | (uint64_t)q->op << 32 | (uint32_t)q->root;
 	use *u = use_of(p->e, shape, key);
-	if (u->uses < after && !at_once) return u->uses++, 0;
+	if (u->uses < after && !at_once) return u->uses++, p->why = FIRST, 0;
 	if (verbose > 1 && rank == 0 && u->uses <= after) {
 		u->uses = after + 1;
 		explain(p);
@@ -895,7 +953,8 @@ static int plan_reduction(plan *p, const call *k, int at_once) {
 			if (one > most) most = one;
 		}
 	}
-	if (n < 1 || !(kind = element(t)) || !(op = operation((MPI_Op)k->op, t, kind))) return 0;
+	if (n < 1) return p->why = n ? WRONG : NO_DATA, 0;
+	if (!(kind = element(t)) || !(op = operation((MPI_Op)k->op, t, kind))) return p->why = OPERATION, 0;
 	PMPI_Type_size(t, &size);
 	p->q.type = kind;
 	p->q.op = op;
@@ -962,7 +1021,7 @@ static int plan_pairs(plan *p, const call *k, int at_once) {
 	entry *e = p->e;
 	int coll = p->q.coll, root = e->rank == k->root, in;
 	side *s = &p->send, *r = &p->recv;
-	if (limits[coll].min > 0 || limits[coll].max < LLONG_MAX) return 0;
+	if (limits[coll].min > 0 || limits[coll].max < LLONG_MAX) return p->why = LIMITED, 0;
 	*s = (side){(char *)k->send, (MPI_Datatype)k->st, k->sn, k->scounts, k->sdispls, k->wide, .blocks = e->size, .fill = 1};
 	*r = (side){k->recv, (MPI_Datatype)k->rt, k->rn, k->rcounts, k->rdispls, k->wide, .blocks = e->size};
 	switch (coll) {
@@ -989,12 +1048,21 @@ static int plan_pairs(plan *p, const call *k, int at_once) {
 	return is_ours(p, 0, 1, -1, at_once);
 }
 
+/* knows reports whether a communicator has been looked at. */
+static int knows(MPI_Comm c) {
+	void *e;
+	int found = 0;
+	if (active && c != MPI_COMM_NULL) PMPI_Comm_get_attr(c, keyval, &e, &found);
+	return found;
+}
+
 /* decide reports whether a call is tierflow's, the same on all ranks, and fills in what it
  * becomes. It touches no buffer. */
 static int decide(plan *p, const call *k, int may_wait, int at_once) {
 	long long n;
 	*p = (plan){.row = k->row, .comm = (MPI_Comm)k->comm, .e = entry_of(k->comm, may_wait)};
-	if (!p->e || k->root < 0 || k->root >= p->e->size) return 0;
+	if (!p->e) return p->why = may_wait || knows((MPI_Comm)k->comm) ? COMMUNICATOR : NEW, 0;
+	if (k->root < 0 || k->root >= p->e->size) return 0;
 	p->q = (tf_request){.coll = rows[k->row].coll, .root = k->root};
 	int yes = 0;
 	switch (rows[k->row].how) {
@@ -1112,11 +1180,16 @@ static int run_plan(plan *p, tf_run **run) {
 	return tf.call(p->e->comm, &p->q, p->send.at, p->recv.at);
 }
 
+static void pass_on(const plan *p) {
+	counts[p->row].passed++;
+	counts[p->row].why[p->why]++;
+}
+
 /* blocking does a call and returns what MPI's would; or it reports that it is MPI's. */
 static int blocking(const call *k, int *rc) {
 	plan p;
 	if (!decide(&p, k, 1, 0)) {
-		counts[k->row].passed++;
+		pass_on(&p);
 		return 0;
 	}
 	counts[k->row].ours++;
@@ -1276,7 +1349,7 @@ static pending *new_pending(const plan *p, int persistent) {
 static int nonblocking(const call *k, MPI_Request *request, int *rc) {
 	plan p;
 	if (!decide(&p, k, 0, 0)) {
-		counts[k->row].passed++;
+		pass_on(&p);
 		return 0;
 	}
 	counts[k->row].ours++;
@@ -1301,11 +1374,13 @@ static int nonblocking(const call *k, MPI_Request *request, int *rc) {
 static int persistent(const call *k, MPI_Request *request, int *rc) {
 	plan p;
 	if (!decide(&p, k, 1, 1)) {
-		counts[k->row].passed++;
+		pass_on(&p);
 		return 0;
 	}
 	p.e = enroll(p.comm, 1); /* ranks may start requests in any order */
 	if (!p.e->comm) {
+		p.why = COMMUNICATOR;
+		pass_on(&p);
 		free_plan(&p);
 		free(p.e);
 		return 0;
@@ -1518,7 +1593,16 @@ ALL(PERSISTENT)
 /* ---- calls that are MPI's always, and wait for other ranks: seen from outside */
 
 #define WAITING(name, params, args) \
-	WRAP params { PASS("MPI_" #name, pass_##name args); }
+	WRAP params { \
+		static always seen = {.called = "MPI_" #name}; \
+		CALLED(); \
+		int went = go_elsewhere(seen.called); \
+		int64_t began = elsewhere.since; \
+		int rc = pass_##name args; \
+		come_back(went); \
+		if (verbose && active) note_always(&seen, went ? coarse() - began : 0); \
+		return rc; \
+	}
 WAITING(Send, (Send, const void *b, int n, handle t, int to, int tag, handle c), (b, n, t, to, tag, c))
 WAITING(Ssend, (Ssend, const void *b, int n, handle t, int to, int tag, handle c), (b, n, t, to, tag, c))
 WAITING(Recv, (Recv, void *b, int n, handle t, int from, int tag, handle c, void *s), (b, n, t, from, tag, c, s))
