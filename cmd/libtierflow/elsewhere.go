@@ -6,6 +6,7 @@ package main
 #include <time.h>
 #define TF_TYPES_ONLY
 #include "abi/tierflow.h"
+#include "entry.h"
 
 // look returns a moment of what another thread writes.
 static tf_elsewhere look(const tf_elsewhere *at) {
@@ -24,10 +25,14 @@ static tf_elsewhere look(const tf_elsewhere *at) {
 import "C"
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
 )
+
+// codePlaces are those of the program.
+var codePlaces places
 
 //export tfWatch
 func tfWatch(h C.uintptr_t, at *C.tf_elsewhere) C.int {
@@ -45,9 +50,13 @@ func tfWatch(h C.uintptr_t, at *C.tf_elsewhere) C.int {
 func (c *comm) elsewhere() (e executor.Elsewhere) {
 	at := c.watched.Load()
 	if at == nil {
+		if e.At = codePlaces.of(uintptr(C.tf_last_caller())); strings.Contains(e.At, "libffi") {
+			e.At = "" // Python's ctypes: the program isn't known
+		}
 		return e
 	}
 	is := C.look(at)
+	e.At = codePlaces.of(uintptr(is.from))
 	e.Waited = time.Duration(is.waited)
 	if is.call != nil {
 		e.Call, e.For = C.GoString(is.call)+" (passed on)", max(0, time.Duration(is.since))

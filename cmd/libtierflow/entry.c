@@ -25,6 +25,9 @@ const char *tf_error(void) {
 int tf_recoverable(void) { return failure && failure->recoverable; }
 int tf_abi(void) { return TF_ABI; }
 
+static void *last_caller; /* where the program has called a function last */
+void *tf_last_caller(void) { return __atomic_load_n(&last_caller, __ATOMIC_RELAXED); }
+
 static int fail_forked(int status, const char *name) {
 	tf_failure *f = tf_failure_of_thread();
 	if (f) {
@@ -38,7 +41,10 @@ static int fail_forked(int status, const char *name) {
 /* CALL defines a function by Go's, and its result in a process that was forked off. */
 #define CALL(name, go, status, params, ...) \
 	extern int go params; \
-	int name params { return tf_forked ? fail_forked(status, #name) : go(__VA_ARGS__); }
+	int name params { \
+		__atomic_store_n(&last_caller, __builtin_return_address(0), __ATOMIC_RELAXED); \
+		return tf_forked ? fail_forked(status, #name) : go(__VA_ARGS__); \
+	}
 
 CALL(tf_open, tfOpen, 1, (const tf_config *config, tf_comm **world), config, world)
 CALL(tf_close, tfClose, 1, (tf_comm *comm), comm)

@@ -17,8 +17,8 @@ import (
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 )
 
-// While rank 1 of an MPI program keeps the others waiting, ps says in what, and the time counts as theirs: in calls of
-// tierflow, in those passed on, and in messages.
+// While rank 1 of an MPI program keeps the others waiting, ps says in what and where, and the time counts as theirs: in
+// calls of tierflow, in those passed on, and in messages.
 func TestSeenFromOutside(t *testing.T) {
 	onEach(t, func(t *testing.T, mpi library, shim string) {
 		dir, err := os.MkdirTemp("", "mpi") // a socket's name is short
@@ -56,7 +56,8 @@ func TestSeenFromOutside(t *testing.T) {
 			{"any", `in MPI_Waitany \(passed on\) `, `in no call `},
 			{"end", `in MPI_Finalize \(passed on\) `, `in no call `},
 		} {
-			row := regexp.MustCompile(`(?m)^0 +\S+ +\d+ +` + call.waiter + `(.|\n)*^1 +\S+ +\d+ +` + call.late)
+			const place = `.* main late\.c:\d+`
+			row := regexp.MustCompile(`(?m)^0 +\S+ +\d+ +` + call.waiter + place + `$(.|\n)*^1 +\S+ +\d+ +` + call.late + place + ` \(after the call\)$`)
 			until("ps shows "+call.waiter+" and "+call.late, "ps", row.MatchString)
 			var before, now [2]string
 			until("metrics know both ranks", "metrics", func(out string) bool {

@@ -101,7 +101,7 @@ func (mpi library) program(t *testing.T, name string) string {
 	} else {
 		source, compiler = source+".f90", "mpifort."
 	}
-	args := []string{"-o", file, source, "-lpthread"}
+	args := []string{"-g", "-o", file, source, "-lpthread"}
 	if compiler == "mpifort." {
 		args = append(args, "-fallow-argument-mismatch")
 	}
