@@ -22,6 +22,9 @@ import (
 // shimName is the file written by build and loaded by run.
 const shimName = "libtierflow-mpi.so"
 
+// forDebugger ends the name of the file for gdb that build writes beside the shim: gdb looks for such names.
+const forDebugger = "-gdb.py"
+
 // missing is the exit status if there is no launcher, as shells and tierflow run have it.
 const missing = 127
 
@@ -55,8 +58,9 @@ func buildCommand() *cobra.Command {
 	var mpicc, output string
 	c := &cobra.Command{
 		Use: "build", Short: "Build the shim with an MPI's compiler", Args: kit.NoOperands,
-		Long: `Builds the shim for one MPI: handles differ, so each MPI needs its own. The source is part
-of this command. It needs a C compiler and the MPI's headers.`,
+		Long: fmt.Sprintf(`Builds the shim for one MPI: handles differ, so each MPI needs its own. The source is part
+of this command. It needs a C compiler and the MPI's headers. Beside it goes a file for gdb, its
+name with %s behind: by it ranks in tierflow show the program's frames.`, forDebugger),
 		Example: `  tierflow mpi build --mpicc mpicc.openmpi -o openmpi/libtierflow-mpi.so`,
 		RunE:    func(c *cobra.Command, _ []string) error { return build(c.Context(), mpicc, output) },
 	}
@@ -86,7 +90,7 @@ func build(ctx context.Context, mpicc, output string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", mpicc, err, out)
 	}
-	return nil
+	return os.WriteFile(output+forDebugger, []byte(abi.Debugger), 0o644)
 }
 
 func runCommand() *cobra.Command {

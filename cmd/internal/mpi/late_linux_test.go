@@ -1,10 +1,13 @@
 package mpi
 
 import (
+	"bytes"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +74,9 @@ func TestSeenFromOutside(t *testing.T) {
 			if now[1] != before[1] {
 				t.Errorf("%s: rank 1, which is late, has waited %s s, and then %s", call.name, before[1], now[1])
 			}
+			if call.name == "taken" {
+				checkBacktrace(t, shim, regexp.MustCompile(`(?m)^0 +\S+ +(\d+) `).FindStringSubmatch(tierflow.Succeeds(t, "ps"))[1])
+			}
 			if call.name == "taken" && !strings.Contains(seen, `collective="allreduce"`) {
 				t.Errorf("metrics have no allreduce:\n%s", seen)
 			}
@@ -93,4 +99,21 @@ func waits(metrics string) (of [2]string) {
 		of[line[1][0]-'0'] = line[2]
 	}
 	return of
+}
+
+// checkBacktrace lets gdb look at a rank that waits in tierflow: it shows the program's frames.
+func checkBacktrace(t *testing.T, shim, pid string) {
+	t.Helper()
+	if _, err := exec.LookPath("gdb"); err != nil || runtime.GOARCH != "amd64" {
+		t.Logf("no look by gdb: %v on %s", err, runtime.GOARCH)
+		return
+	}
+	out, err := exec.Command("gdb", "-batch", "-nx", "-x", shim+forDebugger, "-p", pid, "-ex", "bt").CombinedOutput()
+	if bytes.Contains(out, []byte("Operation not permitted")) {
+		t.Log("no look by gdb: it is not permitted")
+		return
+	}
+	if !regexp.MustCompile(`(?m)^#\d+ .* main \(.*\) at .*late\.c:\d+$`).Match(out) {
+		t.Errorf("gdb shows no frame of main: %v\n%s", err, out)
+	}
 }

@@ -15,6 +15,11 @@ var Header string
 //go:embed shim/libtierflow-mpi.c
 var Shim string
 
+// Debugger is shim/gdb.py, by which gdb finds the frames of a program under the shim.
+//
+//go:embed shim/gdb.py
+var Debugger string
+
 // Torch is the backend of torch.distributed: torch/tierflow_torch.cpp with its headers, which include tierflow.h, and
 // torch/__init__.py, the Python side of it.
 //

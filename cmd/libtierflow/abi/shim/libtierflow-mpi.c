@@ -316,8 +316,16 @@ static inline void come_back(int went) {
 	__atomic_store_n(&elsewhere.call, NULL, __ATOMIC_RELEASE);
 }
 
+/* tierflow_program is for gdb.py: the frame of the function that the program has called last, and its thread. */
+static struct { void *volatile frame; volatile pthread_t thread; } tierflow_program __attribute__((used));
+
 /* CALLED notes where the program calls the function that it stands in. */
-#define CALLED() __atomic_store_n(&elsewhere.from, __builtin_return_address(0), __ATOMIC_RELAXED)
+#define CALLED() \
+	do { \
+		__atomic_store_n(&elsewhere.from, __builtin_return_address(0), __ATOMIC_RELAXED); \
+		tierflow_program.frame = __builtin_frame_address(0); \
+		tierflow_program.thread = pthread_self(); \
+	} while (0)
 
 /* note_always counts a call that is never ours. Threads may lose one to each other. */
 static void note_always(always *a, int64_t ns) {
@@ -569,6 +577,7 @@ static void has_begun(void) {
 }
 
 WRAP(Init, int *argc, char ***argv) {
+	CALLED();
 	wrong_mpi = wrong_library();
 	int rc = pass_Init(argc, argv);
 	if (rc == MPI_SUCCESS) has_begun();
@@ -576,6 +585,7 @@ WRAP(Init, int *argc, char ***argv) {
 }
 
 WRAP(Init_thread, int *argc, char ***argv, int required, int *provided) {
+	CALLED();
 	wrong_mpi = wrong_library();
 	int rc = pass_Init_thread(argc, argv, required, provided);
 	if (rc == MPI_SUCCESS) has_begun();
@@ -1813,12 +1823,14 @@ static void after_init(fint ierr) {
 }
 
 FWRAP(init, fint ierr) {
+	CALLED();
 	wrong_mpi = wrong_library();
 	fpass_init(ierr);
 	after_init(ierr);
 }
 
 FWRAP(init_thread, fint required, fint provided, fint ierr) {
+	CALLED();
 	wrong_mpi = wrong_library();
 	fpass_init_thread(required, provided, ierr);
 	after_init(ierr);
