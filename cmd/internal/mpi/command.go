@@ -59,8 +59,9 @@ func buildCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "build", Short: "Build the shim with an MPI's compiler", Args: kit.NoOperands,
 		Long: fmt.Sprintf(`Builds the shim for one MPI: handles differ, so each MPI needs its own. The source is part
-of this command. It needs a C compiler and the MPI's headers. Beside it goes a file for gdb, its
-name with %s behind: by it ranks in tierflow show the program's frames.`, forDebugger),
+of this command. It needs a C compiler and the MPI's headers. Beside it go a file for gdb, its
+name with %s behind, by which ranks in tierflow show the program's frames, and one with
+%s behind, which valgrind's --suppressions takes.`, forDebugger, forValgrind),
 		Example: `  tierflow mpi build --mpicc mpicc.openmpi -o openmpi/libtierflow-mpi.so`,
 		RunE:    func(c *cobra.Command, _ []string) error { return build(c.Context(), mpicc, output) },
 	}
@@ -90,7 +91,10 @@ func build(ctx context.Context, mpicc, output string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", mpicc, err, out)
 	}
-	return os.WriteFile(output+forDebugger, []byte(abi.Debugger), 0o644)
+	return errors.Join(
+		os.WriteFile(output+forDebugger, []byte(abi.Debugger), 0o644),
+		os.WriteFile(output+forValgrind, []byte(suppressions()), 0o644),
+	)
 }
 
 func runCommand() *cobra.Command {

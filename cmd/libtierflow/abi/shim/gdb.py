@@ -3,8 +3,8 @@
 #   gdb -x libtierflow-mpi.so-gdb.py -p PID
 #
 # Go runs on stacks of its own, and gdb finds no way from these to the program's. So from the first frame in libtierflow.so
-# on, the next one shown is the program's, which the shim has noted at its call. Go's frames are left out. It is for x86-64,
-# processes and cores; of several threads that call MPI it knows the last caller.
+# on, the next one shown is the program's, which the shim has noted at its call. Go's frames are left out. It is for x86-64;
+# of several threads that call MPI it knows the last caller.
 import os
 import struct
 
