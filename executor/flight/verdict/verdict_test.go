@@ -32,6 +32,13 @@ func out(rank int, calls uint32) flight.State {
 	}
 }
 
+// elsewhere is out, in a call of another library.
+func elsewhere(rank int, calls uint32, call string) flight.State {
+	s := out(rank, calls)
+	s.Elsewhere = &flight.Elsewhere{Call: call, For: 12 * time.Second}
+	return s
+}
+
 func doing(rank int, d flight.Doing) flight.State {
 	return flight.State{Rank: rank, Doing: d, PID: 100 + rank}
 }
@@ -75,6 +82,11 @@ func TestDiagnose(t *testing.T) {
 		{"all move", []flight.State{moved(in(0, "barrier", 7, 1)), out(1, 7)}, ""},
 		{"all outside", []flight.State{out(0, 7), out(1, 7)}, ""},
 		{"nobody waits for who has ended its part", []flight.State{out(0, 8), moved(in(1, "bcast", 7, 0))}, ""},
+		{
+			"late, in another library",
+			[]flight.State{in(0, "barrier", 7, 1), elsewhere(1, 7, "MPI_Recv")},
+			"late: rank 1 has not come to barrier #7 for 12 s; it is in MPI_Recv, for 12.0 s, at main.load load.go:88",
+		},
 		{
 			"late, seen through others",
 			[]flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 2), in(2, "barrier", 7, 3), out(3, 7)},
