@@ -49,8 +49,9 @@ everything itself. At the end "tierflow mpi run" says if no rank had the shim.
 %s of rank 0 limits it: off, or a list such as allreduce:4KiB,bcast:0-1MiB, by
 the bytes of a buffer or of a rank's block in it. A request's first call on a communicator
 is MPI's and the second is compiled; %s=1 compiles the first as well. With
-%s=1 rank 0 says at the end how many calls were whose; with
-"explain" it also says, of each request, the plan, who chose it and why.`, env.Lib, env.MPI, env.MPIAfter, env.MPIVerbose)
+%s=1 rank 0 prints at the end how many of its calls were whose, and why they
+were passed on; with "explain" also, of each request, the plan, who chose it and why.
+%s=summary prints the time by collective and size.`, env.Lib, env.MPI, env.MPIAfter, env.MPIVerbose, env.Profile)
 	return c
 }
 

@@ -114,7 +114,7 @@ var variables = []Variable{
 	{MPI, Rank0s, "", "which calls of an MPI program are tierflow's: on, off, or such as allreduce:4KiB"},
 	{MPIAfter, Rank0s, "", "which use of a request is tierflow's first; without it 2"},
 	{MPIMarks, TheLaunchers, "", "folder in which tierflow mpi run sees that ranks have the MPI shim"},
-	{MPIVerbose, Rank0s, "", "1: at the end rank 0 counts whose the calls were; explain: how each is done"},
+	{MPIVerbose, Rank0s, "", "1: at the end rank 0 prints whose its calls were, and why; explain: also how each is done"},
 	{Node, EachRanks, "", "name of the rank's node; without it the host"},
 	{NUMA, EachRanks, "", "name of the rank's NUMA domain"},
 	{Plan, Rank0s, "Plan", "forced plans, such as bcast:shape=flat"},

@@ -293,6 +293,7 @@ static unsigned generation = 1; /* of communicators: grows when one ends */
 /* What the program does in MPI, for tierflow ps, top and diagnose. Time in calls that wait counts as waiting. The
  * coarse clock moves by ticks, and so the sum over many calls is right; it costs as much as a few loads. */
 static tf_elsewhere elsewhere;
+static int threads; /* several may be in MPI at once */
 
 static int64_t coarse(void) {
 	struct timespec t;
@@ -302,7 +303,9 @@ static int64_t coarse(void) {
 
 /* go_elsewhere notes that the program waits in MPI, unless another thread does, and reports whether it has. */
 static inline int go_elsewhere(const char *called) {
+	const char *none = NULL;
 	if (!active || __atomic_load_n(&elsewhere.call, __ATOMIC_RELAXED)) return 0;
+	if (threads && !__atomic_compare_exchange_n(&elsewhere.call, &none, called, 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return 0;
 	int64_t now = coarse();
 	__atomic_store_n(&elsewhere.since, now, __ATOMIC_RELAXED);
 	__atomic_store_n(&elsewhere.call, called, __ATOMIC_RELEASE);
@@ -551,6 +554,8 @@ static void begin(void) {
 	pthread_mutexattr_init(&again);
 	pthread_mutexattr_settype(&again, PTHREAD_MUTEX_RECURSIVE);
 	pthread_mutex_init(&guard, &again);
+	PMPI_Query_thread(&threads);
+	threads = threads == MPI_THREAD_MULTIPLE;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
 	if (ranks < 2 || !all_have_shim() || !settle()) return;
