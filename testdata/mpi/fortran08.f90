@@ -58,6 +58,9 @@ program fortran08
     if (all /= n * (n - 1) / 2 .or. c(n) /= 100 * (n - 1) + round) bad = bad + 1
     call MPI_Barrier(MPI_COMM_WORLD, ierr)
   end do
+  call MPI_Sendrecv(me, 1, MPI_INTEGER, mod(me + 1, n), 0, i, 1, MPI_INTEGER, mod(me + n - 1, n), 0, &
+    MPI_COMM_WORLD, MPI_STATUS_IGNORE, ierr)
+  if (i /= mod(me + n - 1, n)) bad = bad + 1
   call MPI_Reduce(bad, done, 1, MPI_INTEGER, MPI_SUM, 0, MPI_COMM_WORLD, ierr)
   if (me == 0) print '(a,i0,a)', 'fortran08: ', done, ' wrong'
   call MPI_Finalize(ierr)

@@ -175,7 +175,7 @@ func TestFortran(t *testing.T) {
 		for _, name := range []string{"fortran", "fortran08"} {
 			out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, mpi.program(t, name))
 			ours := name == "fortran" || mpi.name == "openmpi"
-			if err != nil || !strings.Contains(out, name+": 0 wrong\n") || counted(out, "gatherv 5 0") != ours {
+			if err != nil || !strings.Contains(out, name+": 0 wrong\n") || counted(out, "gatherv 5 0") != ours || counted(out, "MPI_Sendrecv 0 1 always MPI's: .*") != ours {
 				t.Errorf("%s: %v\n%s", name, err, out)
 			}
 		}

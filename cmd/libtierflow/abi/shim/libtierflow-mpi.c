@@ -1607,15 +1607,19 @@ ALL(PERSISTENT)
 
 /* ---- calls that are MPI's always, and wait for other ranks: seen from outside */
 
+/* AS_ALWAYS passes a call on, and counts it. */
+#define AS_ALWAYS(named, ...) \
+	static always seen = {.called = named}; \
+	CALLED(); \
+	int went = go_elsewhere(named); \
+	int64_t began = elsewhere.since; \
+	__VA_ARGS__; \
+	come_back(went); \
+	if (verbose && active) note_always(&seen, went ? coarse() - began : 0)
+
 #define WAITING(name, params, args) \
 	WRAP params { \
-		static always seen = {.called = "MPI_" #name}; \
-		CALLED(); \
-		int went = go_elsewhere(seen.called); \
-		int64_t began = elsewhere.since; \
-		int rc = pass_##name args; \
-		come_back(went); \
-		if (verbose && active) note_always(&seen, went ? coarse() - began : 0); \
+		AS_ALWAYS("MPI_" #name, int rc = pass_##name args); \
 		return rc; \
 	}
 WAITING(Send, (Send, const void *b, int n, handle t, int to, int tag, handle c), (b, n, t, to, tag, c))
@@ -1743,6 +1747,19 @@ FORTRAN(Bcast, bcast) FORTRAN(Reduce, reduce) FORTRAN(Allreduce, allreduce) FORT
 FORTRAN(Reduce_scatter_block, reduce_scatter_block) FORTRAN(Reduce_scatter, reduce_scatter)
 FORTRAN(Gather, gather) FORTRAN(Scatter, scatter) FORTRAN(Allgather, allgather) FORTRAN(Alltoall, alltoall)
 FORTRAN(Gatherv, gatherv) FORTRAN(Scatterv, scatterv) FORTRAN(Allgatherv, allgatherv) FORTRAN(Alltoallv, alltoallv)
+
+#define FWAITING(named, lower, params, args) \
+	FWRAP params { AS_ALWAYS("MPI_" #named, fpass_##lower args); }
+FWAITING(Send, send, (send, void *b, fint n, fint t, fint to, fint tag, fint c, fint ierr), (b, n, t, to, tag, c, ierr))
+FWAITING(Ssend, ssend, (ssend, void *b, fint n, fint t, fint to, fint tag, fint c, fint ierr), (b, n, t, to, tag, c, ierr))
+FWAITING(Recv, recv, (recv, void *b, fint n, fint t, fint from, fint tag, fint c, fint s, fint ierr), (b, n, t, from, tag, c, s, ierr))
+FWAITING(Sendrecv, sendrecv, (sendrecv, void *b, fint n, fint t, fint to, fint tag, void *rb, fint rn, fint rt, fint from, fint rtag, fint c, fint s, fint ierr),
+	(b, n, t, to, tag, rb, rn, rt, from, rtag, c, s, ierr))
+FWAITING(Probe, probe, (probe, fint from, fint tag, fint c, fint s, fint ierr), (from, tag, c, s, ierr))
+FWAITING(Comm_dup, comm_dup, (comm_dup, fint c, fint made, fint ierr), (c, made, ierr))
+FWAITING(Comm_split, comm_split, (comm_split, fint c, fint color, fint key, fint made, fint ierr), (c, color, key, made, ierr))
+FWAITING(Comm_create, comm_create, (comm_create, fint c, fint group, fint made, fint ierr), (c, group, made, ierr))
+FWAITING(Win_fence, win_fence, (win_fence, fint assert, fint win, fint ierr), (assert, win, ierr))
 
 /* fwill_wait is will_wait of Fortran's requests. */
 static void fwill_wait(int n, fint list) {
