@@ -69,9 +69,18 @@ func (e *Endpoint) stopDriving() {
 	e.background.Wait()
 }
 
+// hurriedClose is how long Close waits for others in a job that has failed.
+const hurriedClose = time.Second
+
+// HurryClose lets Close wait for others for a second at most: after a failure they may be long in coming, or hang.
+func (w *World) HurryClose() { w.hurried.Store(true) }
+
 // close ends the transport, and leaves the job.
 func (c *control) close() error {
 	limit := c.world.config.CloseTimeout
+	if c.world.hurried.Load() {
+		limit = min(limit, hurriedClose)
+	}
 	cause := fmt.Errorf("waited for %v: %w", limit, context.DeadlineExceeded)
 	ctx, cancel := context.WithTimeoutCause(context.Background(), limit, cause)
 	defer cancel()

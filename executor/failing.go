@@ -74,7 +74,11 @@ func (w *World) failLater(f failure) {
 
 // Fail ends a rank's communicators, later ones too, on all ranks because of a failure on it: a
 // panic, for example. If it is a rank of this process, Close waits for no other process any more: they say no goodbye to it.
+// If it began on another rank, of which by has heard, Close waits for [World.HurryClose]'s time.
 func (w *World) Fail(by levels.Rank, err error) {
+	if w.endpoints[by] != nil {
+		w.HurryClose()
+	}
 	by, err = originOf(by, err)
 	if e := w.endpoints[by]; e != nil {
 		e.voter.Quit() // before the others count on it

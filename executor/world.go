@@ -101,6 +101,7 @@ type World struct {
 
 	blamed, blamedAbort sync.Once   // Config.Blame was told of a failure, and of one by Abort
 	failed              atomic.Bool // a rank of this process has failed
+	hurried             atomic.Bool // see HurryClose
 
 	keeping  sync.Mutex
 	retained map[CommID]int // failures of a communicator on their way here; at least 1
@@ -117,6 +118,9 @@ type World struct {
 
 // Size returns the number of ranks.
 func (w *World) Size() int { return len(w.endpoints) }
+
+// CallTimeout is the limit of the world's calls, see [Config.CallTimeout]; 0: none.
+func (w *World) CallTimeout() time.Duration { return w.config.CallTimeout }
 
 // Endpoint returns the engine of a rank.
 func (w *World) Endpoint(r levels.Rank) *Endpoint { return w.endpoints[r] }

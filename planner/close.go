@@ -117,6 +117,9 @@ func (c *Comm) leave() error {
 	if c.derived {
 		return c.comm.Close()
 	}
+	if _, late := errors.AsType[*LateError](c.comm.Err()); late { // it may never come
+		c.world.HurryClose()
+	}
 	err := c.comm.Endpoint().Close()
 	if c.world.open.Add(-1) == 0 {
 		c.world.forget()

@@ -10,24 +10,28 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// The errors of this package's calls, see package executor.
+// Kinds of errors of calls, for errors.Is. The guide's page of errors has a cause and a remedy for each.
 var (
-	ErrClosed    = executor.ErrClosed
-	ErrBroken    = executor.ErrBroken
-	ErrMismatch  = executor.ErrMismatch
-	ErrBusy      = executor.ErrBusy
-	ErrTruncated = executor.ErrTruncated
-	ErrElements  = executor.ErrElements
-	ErrUnwound   = executor.ErrUnwound
-	ErrAborted   = executor.ErrAborted
+	ErrClosed    = executor.ErrClosed    // the communicator was closed on this rank
+	ErrBroken    = executor.ErrBroken    // the communicator is broken by an earlier failure, see [Comm.Err]
+	ErrMismatch  = executor.ErrMismatch  // ranks call different things, see [MismatchError]
+	ErrBusy      = executor.ErrBusy      // the call would overlap another one
+	ErrTruncated = executor.ErrTruncated // a message is longer than its receive has room for
+	ErrElements  = executor.ErrElements  // a message has elements of another type
+	ErrUnwound   = executor.ErrUnwound   // a rank has panicked, or ended its goroutine
+	ErrAborted   = executor.ErrAborted   // a rank has called [Comm.Abort]
 )
 
-// Errors with details.
+// Errors with details; [errors.AsType] finds them. Their fields: go doc github.com/tierflow/tierflow/executor LateError.
 type (
-	PeerError     = executor.PeerError
+	// PeerError names the rank that has failed, and why.
+	PeerError = executor.PeerError
+	// MismatchError has what each rank has called where the calls differ, and which ranks are the odd ones.
 	MismatchError = executor.MismatchError
-	StepError     = executor.StepError
-	LateError     = executor.LateError
+	// StepError is a failure inside a collective, such as that of an operation, with the step.
+	StepError = executor.StepError
+	// LateError has the ranks for which a call waited when its time was over, and what each was doing.
+	LateError = executor.LateError
 )
 
 // Comm is one rank's end of a communicator: the world's, or one made by Split or Dup.

@@ -30,6 +30,6 @@ func init() {
 		Variants:    (*Comm).newVariants,
 		TakesIn:     func(c *Comm) bool { return c.world.lobby() != nil },
 		MayLeaveOut: (*Comm).mayLeaveOut, Unheard: (*Comm).unheard,
-		CallTimeout: func(o *Options) (time.Duration, error) { return o.settings().callTimeout() },
+		CallTimeout: func(c *Comm) time.Duration { return c.world.CallTimeout() },
 	})
 }

@@ -125,9 +125,8 @@ type Options struct {
 	// folder. Without it nothing of this is done. In a job of processes rank 0's setting counts, for all ranks.
 	// TIERFLOW_MANAGED=1 in the environment does the same; tierflow run sets it for its ranks, unless it is there already.
 	Managed bool
-	// Log gets failures and stall reports. nil: none; but processes
-	// then report stalls to [slog.Default], standard error unless the
-	// program says otherwise: nobody else could say why a job stands still. Files that can't be
+	// Log gets failures and stall reports. nil: none, but stalls are reported to [slog.Default], standard error unless the
+	// program says otherwise: nobody else could say why a job, or a test, stands still. Files that can't be
 	// written are said there, too.
 	Log *slog.Logger
 	// StallAfter is how long a collective waits before it reports to Log.

@@ -19,6 +19,38 @@ import (
 	"github.com/tierflow/tierflow/tasks"
 )
 
+// After an error that names a late rank, Close waits a second for it and no longer, whoever closes: it may hang.
+func TestCloseAfterALateRank(t *testing.T) {
+	for _, by := range []string{"Close", "Each"} {
+		comms := joinProcesses(t, 3, 2, &planner.Options{CallTimeout: 100 * time.Millisecond, CloseTimeout: 10 * patience, StallAfter: -1})
+		closed := make(chan struct{})
+		var others sync.WaitGroup
+		others.Add(2)
+		go func() { others.Wait(); close(closed) }()
+		for r, err := range each(comms, func(ctx context.Context, c *planner.Comm) error {
+			if c.Rank() == 2 {
+				select {
+				case <-closed: // without having called anything
+					return c.Close()
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+			}
+			defer others.Done()
+			if by == "Each" {
+				return planner.Each(ctx, []*planner.Comm{c}, planner.Barrier)
+			}
+			err := planner.Barrier(ctx, c)
+			_ = c.Close()
+			return err
+		}) {
+			if late, is := errors.AsType[*planner.LateError](err); r < 2 && (!is || late.Late[0].State.Rank != 2) || r == 2 && errors.Is(err, errHangs) {
+				t.Errorf("%s, rank %d: %v", by, r, err)
+			}
+		}
+	}
+}
+
 // Ranks close in every order, some while others still run; what was sent before
 // arrives.
 func TestProcessesCloseOrders(t *testing.T) {

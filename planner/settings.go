@@ -1,7 +1,9 @@
 package planner
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"time"
@@ -74,7 +76,10 @@ func (o *settings) read(option, name string, most int64) ([]byte, error) {
 		fsys = nil
 	}
 	data, err := files.ReadIn(fsys, name, most)
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && fsys != nil:
+		return nil, fmt.Errorf("%s: %w, neither in Options.Files nor in the file system", o.origin[option], err)
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", o.origin[option], err)
 	}
 	return data, nil

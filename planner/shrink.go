@@ -9,12 +9,12 @@ import (
 	"github.com/tierflow/tierflow/levels"
 )
 
-// The errors of going on after a death, see package executor.
+// Kinds of errors around a death, for errors.Is.
 var (
-	ErrRevoked  = executor.ErrRevoked
-	ErrExcluded = executor.ErrExcluded
-	ErrMinority = executor.ErrMinority
-	ErrLink     = executor.ErrLink
+	ErrRevoked  = executor.ErrRevoked  // a rank has called [Comm.Revoke]
+	ErrExcluded = executor.ErrExcluded // the others have gone on without this rank
+	ErrMinority = executor.ErrMinority // too few ranks are within reach to go on
+	ErrLink     = executor.ErrLink     // a connection between two living ranks broke
 )
 
 // Recoverable reports whether a call has failed because of another rank, and the survivors can go on

@@ -39,7 +39,7 @@ type Options struct {
 	Wait time.Duration
 	// LeaveOut is how often in a row a rank must be found late to be left out, see [planner.Comm.ShrinkWithout]: by [planner.LateError] that
 	// name it, and the last time by not noticing the error for 0.3 s, or half a [planner.Options.CallTimeout] if that is less. A
-	// collective that it has come to in between ends the row. 0: two if calls have a limit, by CallTimeout or
+	// collective that it has come to in between ends the row. 0: two if the communicator's calls have a limit, by CallTimeout or
 	// TIERFLOW_CALL_TIMEOUT, else none ever is. Below 0: none ever is.
 	LeaveOut int
 }
@@ -106,7 +106,7 @@ func Stay(ctx context.Context, c *planner.Comm, o *Options, f func(ctx context.C
 	}
 	alone := 0 // errors in a row without a lost rank, but for those of connections
 	var late lateness
-	namings := o.namings()
+	namings := o.namings(c)
 	err = o.fill(ctx, c)
 	var change *planner.Change
 	for {

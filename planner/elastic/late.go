@@ -18,9 +18,9 @@ type lateness map[int]int
 const usualNamings = 2
 
 // namings returns after how many of them a rank is left out; 0: it never is.
-func (o *Options) namings() int {
+func (o *Options) namings(c *planner.Comm) int {
 	usual := 0
-	if limit, err := calls.CallTimeout(o.Options); err == nil && limit > 0 {
+	if calls.CallTimeout(c) > 0 {
 		usual = usualNamings
 	}
 	return max(0, cmp.Or(o.LeaveOut, usual))

@@ -33,11 +33,18 @@ func NewRoot(name, short string, subcommands ...*cobra.Command) *cobra.Command {
 // Execute runs the command named by args and returns the exit status. It writes an error to
 // stderr; that stdout can't be written is one.
 func Execute(ctx context.Context, root *cobra.Command, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	root.SetArgs(args)
 	root.SetIn(stdin)
 	out := &output{Writer: onScreen(stdout)}
 	root.SetOut(out)
 	root.SetErr(stderr)
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	if len(args) > 1 && root.HasSubCommands() && !strings.HasPrefix(args[0], "-") && !strings.HasPrefix(args[0], "__") {
+		if c, _, _ := root.Find(args[:1]); c == root { // a wrong command is named, not the flags behind it
+			args = args[:1]
+		}
+	}
+	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
 	if failed := out.end(); err == nil {
 		err = failed

@@ -39,6 +39,7 @@ func TestExecute(t *testing.T) {
 		{"group take x y", nil, 2, `prog group take: 2 arguments ["x" "y"]; give a file, and nothing else`},
 		{"group gone --any flag", nil, 2, "prog group gone: this is other gone now"},
 		{"group", nil, 2, "prog group: no command given; known are fail, take; --help says more"},
+		{"nosuch -n 2 prog", nil, 2, `prog: unknown command "nosuch"; known are completion, group`},
 		{"group nosuch", nil, 2, `prog group: unknown command "nosuch"; known are fail, take`},
 		{"help group nosuch", nil, 2, `prog help: unknown command "nosuch"; known are fail, take`},
 		{"group fail --nosuch", nil, 2, "prog group fail: unknown flag --nosuch; --help lists all"},

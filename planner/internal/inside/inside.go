@@ -48,11 +48,11 @@ type Calls[C, Col, O any] struct {
 	Variants func(c *C, value string, numbers []int64, plans []string, of []*Col) (v Variants, names []string, holds int, err error)
 
 	// For package elastic: whether the job takes processes in; whether the others of c may go on without some ranks; which
-	// of some ranks don't notice soon that c is broken, which this call breaks; and the limit for calls, 0: none.
+	// of some ranks don't notice soon that c is broken, which this call breaks; and the limit of c's calls, 0: none.
 	TakesIn     func(c *C) bool
 	MayLeaveOut func(c *C, ranks []int) error
 	Unheard     func(c *C, ctx context.Context, ranks []int) ([]int, error)
-	CallTimeout func(o *O) (time.Duration, error)
+	CallTimeout func(c *C) time.Duration
 }
 
 var given any
