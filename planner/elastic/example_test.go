@@ -57,13 +57,16 @@ func ExampleRun() {
 			sum := []float64{state[0]}
 			err := planner.Allreduce(ctx, comm, sum, sum, tasks.Average)
 			if all, failed := comm.Agree(ctx, err == nil); !all { // on all ranks that live
-				return cmp.Or(err, failed, planner.ErrRevoked)
+				return cmp.Or(err, failed, planner.ErrRevoked) // the call was well here, and not everywhere
 			}
 			state[1] += sum[0]
 			state[0]++
 		}
 		return nil
 	})
+	if err == nil && state[0] <= steps { // the job has ended without this process
+		err = planner.ErrOver
+	}
 	fmt.Println("weight", state[1], err)
 	// Output: weight 55 <nil>
 }

@@ -29,7 +29,7 @@ func Command(reg submodules.Registry) *cobra.Command {
   bcast: if bytes <= 4KiB then shape=flat,ib=adapt/binomial else default
 
 ` + env.Rules + ` or Options.Rules names it. Rules decide what is not forced, before a decision
-table does. go doc ./planner/rules has the language. Conditions ask about
+table does. go doc github.com/tierflow/tierflow/planner/rules has the language. Conditions ask about
 
 ` + parameters()
 	return c

@@ -12,7 +12,7 @@ import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-NAME, VERSION = "tierflow", "0.1.0"
+NAME, VERSION = "tierflow", "0.1.0.dev0"
 METADATA = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\nRequires-Python: >=3.9\nRequires-Dist: numpy\n"
 
 

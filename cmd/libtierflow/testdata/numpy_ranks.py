@@ -132,6 +132,8 @@ def messages():
     comm.Isend(all_in[me], to, tag).wait()
     assert run.wait() == (source, got.size), run.wait()
     equal(got, all_in[source], "message")
+    equal(comm.Sendrecv(all_in[me], to, again := np.zeros_like(got), source), (source, got.size), "sendrecv")
+    equal(again, all_in[source], "sendrecv")
     comm.Barrier()
     objects = [{"rank": r, "list": list(range(draw.randrange(3000)))} for r in range(n)]
     root = draw.randrange(n)
@@ -171,6 +173,11 @@ def communicators():
     assert results == [50.0 * n] * 2, results
     for o in others:
         o.close()
+    try:
+        others[0].Barrier()
+        raise AssertionError("a closed communicator has a barrier")
+    except tierflow.Error as e:
+        assert str(e) == "the communicator is closed", e
 
 
 def refusals():
@@ -194,6 +201,7 @@ def refusals():
         ("counts [1]; it takes one from 0 on for each", ValueError, lambda: comm.Allgatherv(a, [1])),
         ("0 objects; it takes one for each", ValueError, lambda: comm.alltoall([])),
         ("timeout 0: it must be more than 0 seconds", ValueError, lambda: comm.Barrier(timeout=0)),
+        ("op 'sum'; allowed are tierflow.SUM", TypeError, lambda: comm.Allreduce(a, op="sum")),
         ("bor", tierflow.Error, lambda: comm.Allreduce(a, tierflow.BOR)),
         ("for the first call", ValueError, lambda: tierflow.world(plan="x")),
         ("explain: 'x'; allowed are bcast", ValueError, lambda: comm.explain("x", a)),

@@ -22,6 +22,7 @@ from typing import Any
 from . import _comm, _library
 from ._comm import (ANY, AVERAGE, BAND, BOR, BXOR, IN_PLACE, LAND, LOR, LXOR, MAX, MIN, PROD, SUM, Comm, Error, Op, Run, Status)
 
+__version__ = "0.1.0.dev0"
 __all__ = ["ANY", "AVERAGE", "BAND", "BOR", "BXOR", "IN_PLACE", "LAND", "LOR", "LXOR", "MAX", "MIN", "PROD", "SUM",
            "Comm", "Error", "Op", "Run", "Status", "world"]
 

@@ -227,6 +227,11 @@ class Comm:
 
     # calls
 
+    def _opened(self) -> ctypes.c_void_p:
+        if self._handle is None:
+            raise Error("the communicator is closed")
+        return self._handle
+
     def _request(self, coll: int, kind: int, op: int, root: int, in_place: bool, count: int, counts: Any) -> tf.Request:
         if counts is not None:
             r = tf.Request(coll, kind, op, in_place, root, count, counts.ctypes.data)
@@ -243,7 +248,7 @@ class Comm:
         return r
 
     def _do(self, r: tf.Request, send: np.ndarray | None, recv: np.ndarray | None, result: Any, timeout: float | None, start: bool) -> Any:
-        handle = self._handle
+        handle = self._opened()
         at = [None if a is None else address(a) for a in (send, recv)]
         if start:
             run = ctypes.c_void_p()
@@ -270,6 +275,8 @@ class Comm:
         name = tf.NAMES[coll]
         if isinstance(recv, Op):  # Allreduce(a, SUM)
             recv, op = None, recv
+        if not isinstance(op, Op):
+            raise TypeError(f"{name}: op {op!r}; allowed are tierflow.SUM, PROD, MIN, MAX, AVERAGE, BAND, BOR, BXOR, LAND, LOR and LXOR")
         if recv is None and send is not IN_PLACE and coll in (tf.ALLREDUCE, tf.SCAN, tf.EXSCAN):
             send, recv = IN_PLACE, send
         receives = coll != tf.REDUCE or self.rank == root
@@ -484,37 +491,43 @@ class Comm:
         return blocks
 
     def _exchange(self, coll: int, root: int, give: Any, get: Any) -> None:
-        self._blocking(lambda: _lib.tf_exchange(self._handle, coll, root, give, get, None))
+        self._blocking(lambda: _lib.tf_exchange(self._opened(), coll, root, give, get, None))
 
     # messages
 
-    def Send(self, a: Any, to: int, tag: int = 0, timeout: float | None = None) -> None:
+    def Send(self, a: Any, dest: int, tag: int = 0, timeout: float | None = None) -> None:
         """Sends an array to a rank, and returns when it may be changed again."""
         s = array(a, "send")
         kind, unit = moved(s, "send")
-        self._blocking(lambda: _lib.tf_send(self._handle, to, tag, kind, address(s), s.size * unit, _limit(timeout)))
+        self._blocking(lambda: _lib.tf_send(self._opened(), dest, tag, kind, address(s), s.size * unit, _limit(timeout)))
 
     def Recv(self, a: Any, source: int = ANY, tag: int = 0, timeout: float | None = None) -> Status:
         """Receives at most as many elements as a has, from a rank or from ANY. A longer message, or one of another type, is an Error."""
         d = array(a, "recv", write=True)
         kind, unit = moved(d, "recv")
         got = tf.Arrived()
-        self._blocking(lambda: _lib.tf_recv(self._handle, source, tag, kind, address(d), d.size * unit, _limit(timeout), got))
+        self._blocking(lambda: _lib.tf_recv(self._opened(), source, tag, kind, address(d), d.size * unit, _limit(timeout), got))
         return Status(got.source, got.count // unit)
 
-    def Isend(self, a: Any, to: int, tag: int = 0) -> Run:
+    def Isend(self, a: Any, dest: int, tag: int = 0) -> Run:
         """Starts a Send."""
         s, run = array(a, "send"), ctypes.c_void_p()
         kind, unit = moved(s, "send")
-        check(_lib.tf_start_send(self._handle, to, tag, kind, address(s), s.size * unit, ctypes.byref(run)))
+        check(_lib.tf_start_send(self._opened(), dest, tag, kind, address(s), s.size * unit, ctypes.byref(run)))
         return Run(run, None, s)
 
     def Irecv(self, a: Any, source: int = ANY, tag: int = 0) -> Run:
         """Starts a Recv. wait returns its Status."""
         d, run, got = array(a, "recv", write=True), ctypes.c_void_p(), tf.Arrived()
         kind, unit = moved(d, "recv")
-        check(_lib.tf_start_recv(self._handle, source, tag, kind, address(d), d.size * unit, got, ctypes.byref(run)))
+        check(_lib.tf_start_recv(self._opened(), source, tag, kind, address(d), d.size * unit, got, ctypes.byref(run)))
         return Run(run, None, d, got, unit)
+
+    def Sendrecv(self, a: Any, dest: int, recv: Any, source: int = ANY, sendtag: int = 0, recvtag: int = 0, timeout: float | None = None) -> Status:
+        """Sends one array and receives another at the same time."""
+        run = self.Irecv(recv, source, recvtag)
+        self.Send(a, dest, sendtag, timeout)
+        return run.wait(timeout)
 
     # objects
 
@@ -569,11 +582,11 @@ class Comm:
         """reduce, with the result on all ranks. op must give the same on all of them."""
         return self._reduced(self.allgather(obj), op)
 
-    def send(self, obj: Any, to: int, tag: int = 0, timeout: float | None = None) -> None:
+    def send(self, obj: Any, dest: int, tag: int = 0, timeout: float | None = None) -> None:
         """Sends an object, for recv: as its length, and then what pickle makes of it."""
         data = pickle.dumps(obj, pickle.HIGHEST_PROTOCOL)
-        self.Send(np.array([len(data)]), to, tag, timeout)
-        self.Send(np.frombuffer(data, np.uint8), to, tag, timeout)
+        self.Send(np.array([len(data)]), dest, tag, timeout)
+        self.Send(np.frombuffer(data, np.uint8), dest, tag, timeout)
 
     def recv(self, source: int = ANY, tag: int = 0, timeout: float | None = None) -> Any:
         """Receives an object from a rank or from ANY. It is unpickled: only among ranks that trust each other."""
@@ -602,7 +615,7 @@ class Comm:
     def split(self, color: int | None, key: int = 0) -> Comm | None:
         """Makes a communicator of the ranks with the same color, by key and then by rank. color None: this rank wants none."""
         drawn = ctypes.c_uint64()
-        check(_lib.tf_draw(self._handle, drawn))
+        check(_lib.tf_draw(self._opened(), drawn))
         wants = -1 if color is None else int(color)
         if color is not None and wants < 0:
             raise ValueError(f"split: color {color}; allowed are numbers from 0 on, and None")
@@ -612,7 +625,7 @@ class Comm:
         members = sorted((r for r in range(self.size) if said[r, 0] == wants), key=lambda r: (said[r, 1], r))
         ranks = (ctypes.c_int * len(members))(*members)
         made = ctypes.c_void_p()
-        check(_lib.tf_sub(self._handle, int(said[members[0], 2]) % (1 << 64), ranks, len(members), ctypes.byref(made)))
+        check(_lib.tf_sub(self._opened(), int(said[members[0], 2]) % (1 << 64), ranks, len(members), ctypes.byref(made)))
         return Comm(made)
 
     def dup(self) -> Comm:
@@ -626,18 +639,18 @@ class Comm:
     def agree(self, ok: bool, timeout: float | None = None) -> bool:
         """Says whether all living ranks say ok, the same on all of them. The communicator may be broken."""
         every = ctypes.c_int()
-        self._blocking(lambda: _lib.tf_agree(self._handle, bool(ok), _limit(timeout), every))
+        self._blocking(lambda: _lib.tf_agree(self._opened(), bool(ok), _limit(timeout), every))
         return bool(every.value)
 
     def shrink(self, timeout: float | None = None) -> Comm:
         """Makes a communicator of the living ranks after a recoverable Error. This one is broken then; close it."""
         made = ctypes.c_void_p()
-        self._blocking(lambda: _lib.tf_shrink(self._handle, _limit(timeout), ctypes.byref(made), None))
+        self._blocking(lambda: _lib.tf_shrink(self._opened(), _limit(timeout), ctypes.byref(made), None))
         return Comm(made)
 
     def abort(self, reason: str) -> None:
         """Breaks the communicator on all ranks: their calls fail with the reason. It waits for nobody."""
-        _lib.tf_abort(self._handle, reason.encode()[:500])
+        _lib.tf_abort(self._opened(), reason.encode()[:500])
 
     def explain(self, name: str, a: Any, op: Op = SUM, root: int = 0) -> str:
         """The plan of a call on arrays like a, who chose it and why. name is allreduce, bcast, …."""
@@ -648,7 +661,7 @@ class Comm:
         reduces = coll in (tf.REDUCE, tf.ALLREDUCE, tf.REDUCE_SCATTER, tf.SCAN, tf.EXSCAN)
         kind, unit = (combined(x, op.number, name), 1) if reduces else moved(x, name)
         text = ctypes.create_string_buffer(64 << 10)
-        check(_lib.tf_explain(self._handle, ctypes.byref(tf.Request(coll, kind, op.number, 0, root, x.size * unit, None)), text, len(text)))
+        check(_lib.tf_explain(self._opened(), ctypes.byref(tf.Request(coll, kind, op.number, 0, root, x.size * unit, None)), text, len(text)))
         return text.value.decode()
 
     def close(self) -> None:
