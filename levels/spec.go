@@ -53,7 +53,12 @@ func parseDims(c *strictjson.Complaints, shape string) (m machine) {
 		return m
 	}
 	for _, word := range words {
-		n := parseCount(c, "dimension", word)
+		n := 0
+		if word == "" || strings.Trim(word, "0123456789") != "" {
+			c.Add("dimension %q; allowed are numbers from 1 to %d with x between them, as in 4x2, or nodes as in a:3,b:1", strictjson.Clip(word), MaxRanks)
+		} else {
+			n = parseCount(c, "dimension", word)
+		}
 		m.dims = append(m.dims, n)
 		total *= max(n, 1)
 		if total > MaxRanks {

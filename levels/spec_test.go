@@ -80,7 +80,8 @@ func TestParsePlacesRanks(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for spec, want := range map[string][]string{
-		"":                            {`topology "": dimension ""; allowed are numbers from 1 to 1048576`},
+		"":                            {`topology "": dimension ""; allowed are numbers from 1 to 1048576 with x between them`},
+		"2y2":                         {`dimension "2y2"; allowed are numbers from 1 to 1048576 with x between them, as in 4x2, or nodes as in a:3,b:1`},
 		"0x2xq/zz":                    {`order "/zz"; allowed are /block and /rr`, `dimension "0"`, `dimension "q"`},
 		"4x2/":                        {`order "/"`},
 		"-4x+2":                       {`dimension "-4"`, `dimension "+2"`},

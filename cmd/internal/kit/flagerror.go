@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,11 +13,10 @@ import (
 // flagError returns the complaint about a flag of c. It names flags of nearly the same name and
 // no type of Go's.
 func flagError(c *cobra.Command, err error) error {
-	var number *strconv.NumError
 	if missing, ok := errors.AsType[*pflag.NotExistError](err); ok {
 		return UsageError(unknownFlag(c, missing))
 	}
-	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && errors.As(err, &number) {
+	if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok && words[bad.GetFlag().Value.Type()] != "" {
 		flag := bad.GetFlag()
 		name := "--" + flag.Name
 		if flag.Shorthand != "" {
@@ -29,9 +27,10 @@ func flagError(c *cobra.Command, err error) error {
 	return UsageError(err)
 }
 
-// words are the types of flags parsed by package strconv, in words.
+// words are the types of flags parsed by packages strconv and time, in words.
 var words = map[string]string{
 	"int": "whole number", "int64": "whole number", "uint64": "whole number from 0 on", "float64": "number", "bool": "true or false",
+	"duration": "time with a unit, such as 500ms, 5s, 3m or 1h30m",
 }
 
 // unknownFlag returns the complaint about a flag unknown to c.

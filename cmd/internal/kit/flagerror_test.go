@@ -17,12 +17,14 @@ func TestFlagErrors(t *testing.T) {
 		{"--xyzzy", "unknown flag --xyzzy; --help lists all"},
 		{"-np", `-n, --ranks: "p" is no whole number`},
 		{"--ranks=two", `-n, --ranks: "two" is no whole number`},
+		{"--timeout=5", `--timeout: "5" is no time with a unit, such as 500ms, 5s, 3m or 1h30m`},
 	} {
 		c := &cobra.Command{Run: func(*cobra.Command, []string) {}}
 		c.SetFlagErrorFunc(flagError)
 		c.SilenceErrors, c.SilenceUsage = true, true
 		f := c.Flags()
 		f.IntP("ranks", "n", 0, "")
+		f.Duration("timeout", 0, "")
 		for _, name := range []string{"bytes", "dtype", "reduce-op"} {
 			f.String(name, "", "")
 		}
