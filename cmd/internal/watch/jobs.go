@@ -52,14 +52,17 @@ func findJobs(names []string) ([]door.Job, error) {
 }
 
 // noJob is said where there is none.
-const noJob = "no job of this user has ranks on this machine that can be asked; those of other launchers than tierflow run need " +
+const noJob = "no job of this user runs here that can be asked; those of other launchers than tierflow run need " +
 	env.Managed + "=1"
 
 func knownJobs(all []door.Job, root string) string {
 	if len(all) == 0 {
 		return fmt.Sprintf("%s (looked in %s)", noJob, root)
 	}
-	names := kit.Words(all, func(j door.Job) string { return j.Name })
+	names := kit.Words(all, func(j door.Job) string {
+		first := &j.Ranks[0]
+		return fmt.Sprintf("%s (%s, %d rank%s)", j.Name, first.Program, first.Ranks, kit.Plural(first.Ranks))
+	})
 	return "jobs of this user here are " + strings.Join(names, ", ")
 }
 
@@ -75,10 +78,14 @@ func oneJob(names []string) (door.Job, error) {
 			jobs = living
 		}
 	}
-	if len(jobs) != 1 {
-		return door.Job{}, kit.Usagef("%d jobs: name one: %s", len(jobs), knownJobs(jobs, door.Folder(os.Getenv(env.Door))))
+	switch known := knownJobs(jobs, door.Folder(os.Getenv(env.Door))); len(jobs) {
+	case 0:
+		return door.Job{}, kit.Usagef("%s", known)
+	case 1:
+		return jobs[0], nil
+	default:
+		return door.Job{}, kit.Usagef("%d jobs run, name one: %s", len(jobs), known)
 	}
-	return jobs[0], nil
 }
 
 // jobOf returns the job of a process.

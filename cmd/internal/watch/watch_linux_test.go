@@ -74,8 +74,10 @@ func TestPs(t *testing.T) {
 	if out := tierflow.Succeeds(t, "ps"); !strings.HasPrefix(out, "no job") || !strings.Contains(out, env.Managed) {
 		t.Errorf("%q", out)
 	}
+	tierflow.Refuses(t, "tierflow diagnose: no job of this user runs here", "diagnose")
 	play(t, "4f2c91aa", stuck(12*time.Second))
 	play(t, "00c0ffee", stuck(0))
+	tierflow.Refuses(t, "2 jobs run, name one: jobs of this user here are 4f2c91aa (watch.test, 4 ranks), 00c0ffee (watch.test, 4 ranks)", "diagnose")
 	out := tierflow.Succeeds(t, "ps", "4f")
 	for _, want := range []string{
 		"job 4f2c91aa: watch.test, 4 ranks, for ", "rank  node  process  in ",
@@ -278,7 +280,7 @@ func TestEscapesAreReplaced(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(bad, "r1\x1b.snap"), []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"ps"}, {"diagnose", "4f"}, {"diagnose", dir}, {"diagnose", bad}, {"top", "4f", "--once", "--every", "300ms"}} {
+	for _, args := range [][]string{{"ps"}, {"diagnose", "4f"}, {"diagnose", "77"}, {"diagnose", dir}, {"diagnose", bad}, {"top", "4f", "--once", "--every", "300ms"}} {
 		s := tierflow.Run(t, args...)
 		all := s.Out + s.Errors
 		if strings.ContainsFunc(all, func(r rune) bool { return r != '\n' && unicode.IsControl(r) }) || strings.Contains(all, "\njob ffffffff") || !strings.Contains(all, "?") {
