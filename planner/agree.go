@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/levels/join"
@@ -29,13 +31,29 @@ type announcement struct {
 	Measure   bool   `json:"measure"`    // the machine is to be measured, unless Machine is of the same ranks
 	Check     bool   `json:"check"`      // Machine was kept by an earlier job, and may have changed
 	Error     string `json:"error"`      // why rank 0 can't join
-	Job       string `json:"job"`        // the job's name, see [env.Door]
+	jobName
 	said
+}
+
+// jobName is a job's name and beginning, see [env.Door]. Both stay when its ranks change.
+type jobName struct {
+	Job   string    `json:"job"`
+	Began time.Time `json:"began,omitzero"`
+}
+
+// next is the name in a further world of the job: another folder, of the same job. Of no job it is a new one's.
+func (n jobName) next() jobName {
+	if n.Job == "" {
+		return jobName{drawName(), time.Now()}
+	}
+	job, _, _ := strings.Cut(n.Job, ".")
+	return jobName{job + "." + drawName(), n.Began}
 }
 
 // said is what each rank tells all when they join.
 type said struct {
-	Life *launcher.Life `json:"life,omitempty"` // its process; nil: nobody takes the places of others
+	Life   *launcher.Life `json:"life,omitempty"` // its process; nil: nobody takes the places of others
+	before jobName        // of the job's ranks before; zero: there were none
 }
 
 // agree makes rank 0's settings known to all ranks: its plans, and the size of its
@@ -44,7 +62,7 @@ func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Regi
 	var mine []byte
 	if job.Rank == 0 {
 		s, data = o.announce(reg, job)
-		s.said = own
+		s.said, s.jobName = own, own.before.next()
 		mine, err = json.Marshal(s)
 	} else if own != (said{}) {
 		mine, err = json.Marshal(own)
@@ -79,7 +97,6 @@ func (o *settings) agree(ctx context.Context, job *join.Job, reg submodules.Regi
 
 // announce is rank 0's part of agree.
 func (o *settings) announce(reg submodules.Registry, job *join.Job) (s announcement, data []byte) {
-	s.Job = drawName()
 	t, err := o.tableOn(job, reg)
 	c, unknown := o.common()
 	if plan, bad := rules.ExpandWords(c.Plan); bad == nil { // else all ranks say what is wrong with it

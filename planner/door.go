@@ -39,13 +39,13 @@ type doorPlan struct {
 }
 
 // planDoor returns the place for a rank's door, in a job that is managed or not.
-func planDoor(job *join.Job, name string, managed bool) (p doorPlan, err error) {
-	p.info = door.Info{Job: name, Rank: int(job.Rank), Ranks: job.Size}
+func planDoor(job *join.Job, name jobName, managed bool) (p doorPlan, err error) {
+	p.info = door.Info{Job: name.Job, Since: name.Began, Rank: int(job.Rank), Ranks: job.Size}
 	for r := range levels.Rank(job.Size) {
 		p.info.Nodes = append(p.info.Nodes, job.Topology.NodeName(r))
 	}
 	setting := os.Getenv(env.Door)
-	if setting == noDoor || setting == "" && !managed || !isJobName(name) {
+	if setting == noDoor || setting == "" && !managed || !door.IsName(name.Job) {
 		return p, nil
 	}
 	if setting != "" && !filepath.IsAbs(setting) {
@@ -53,12 +53,6 @@ func planDoor(job *join.Job, name string, managed bool) (p doorPlan, err error) 
 	}
 	p.root = door.Folder(setting)
 	return p, nil
-}
-
-// isJobName reports whether rank 0's name for the job looks like one of drawName's.
-func isJobName(name string) bool {
-	b, err := hex.DecodeString(name)
-	return err == nil && len(b) == 4
 }
 
 // dumpInto lets a rank keep snapshots of its job in the folder of [env.DumpDir], which it makes if there is

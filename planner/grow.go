@@ -148,7 +148,7 @@ func (g *growth) join(ctx context.Context) (*Comm, error) {
 	cfg.Rank, cfg.Size = levels.Rank(slices.Index(g.places, int64(c.Rank()))), len(g.places)
 	cfg.Rendezvous, cfg.Listener = nil, nil
 	cfg.Share = g.share
-	return joinOnce(ctx, cfg, c.world.settings.options)
+	return joinOnce(ctx, cfg, c.world.settings.options, c.world.name)
 }
 
 // share gives rank 0's text to all.

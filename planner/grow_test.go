@@ -7,13 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/executor/door"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/levels/join"
+	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/levels/join/launcher"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/raw"
@@ -223,9 +226,29 @@ func TestGrowByLateFirst(t *testing.T) {
 }
 
 // A newcomer comes behind the ranks of its node, one of a new node behind all; ranks that are gone have left their places.
+// The job has one name and beginning for those who ask its ranks.
 func TestGrow(t *testing.T) {
+	doors, err := os.MkdirTemp("", "grow") // a socket's name is short
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(doors)
+	t.Setenv(env.Door, doors)
+	var asked door.Job
+	ask := func(size int) {
+		t.Helper()
+		jobs, err := door.Jobs(doors)
+		if err != nil || len(jobs) != 1 || len(jobs[0].Ranks) != size {
+			t.Fatalf("%+v, %v; want a job of %d ranks", jobs, err, size)
+		}
+		if asked.Name != "" && (jobs[0].Name != asked.Name || !jobs[0].Ranks[size-1].JobBegan().Equal(asked.Ranks[0].JobBegan())) {
+			t.Errorf("job %s, was %s, from %v, was from %v", jobs[0].Name, asked.Name, jobs[0].Ranks[size-1].JobBegan(), asked.Ranks[0].JobBegan())
+		}
+		asked = jobs[0]
+	}
 	h := newHall(t, 2)
 	comms := h.start(t, 4)
+	ask(4)
 	rest := h.shrinkWithout(t, comms, 1, func(ctx context.Context, c *planner.Comm) error {
 		_ = sum(ctx, c)
 		return nil
@@ -241,6 +264,7 @@ func TestGrow(t *testing.T) {
 	if got := grown[0].Topology().String(); got != "2x2" && grown[0].Topology().Nodes() != 2 {
 		t.Errorf("topology %v", got)
 	}
+	ask(4)
 	second, third := h.come(ctx, t, 4), h.come(ctx, t, 5)
 	turnUntil(t, grown)
 	clocktest.Until(t, "two newcomers wait", func() bool { return grown[0].Waiting() >= 2 })
@@ -248,6 +272,7 @@ func TestGrow(t *testing.T) {
 	if len(grown) != 6 || !slices.Equal(change.Joined, []int{4, 5}) {
 		t.Errorf("%d ranks, joined %v", len(grown), change.Joined)
 	}
+	ask(6)
 	closeAll(t, grown)
 }
 

@@ -76,10 +76,10 @@ func joinAs(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		return joinRunning(ctx, cfg, o)
 	}
 	if cfg.Lobby == nil {
-		return joinOnce(ctx, cfg, o)
+		return joinOnce(ctx, cfg, o, jobName{})
 	}
 	inTime, stop := cfg.Lobby.InTime(ctx)
-	c, err := joinOnce(inTime, cfg, o)
+	c, err := joinOnce(inTime, cfg, o, jobName{})
 	late := err != nil && errors.Is(context.Cause(inTime), launcher.ErrRuns)
 	stop()
 	switch {
@@ -103,7 +103,7 @@ func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error
 		}
 		cfg.Rank, cfg.Size, cfg.Rendezvous, cfg.Listener = p.Rank, p.Size, nil, nil
 		cfg.Share = func(context.Context, string) (string, error) { return p.Text, nil }
-		c, err := joinOnce(ctx, cfg, o)
+		c, err := joinOnce(ctx, cfg, o, jobName{})
 		if err == nil {
 			if err = Barrier(ctx, c); err == nil {
 				return c, nil
@@ -117,8 +117,8 @@ func joinRunning(ctx context.Context, cfg join.Config, o *Options) (*Comm, error
 	}
 }
 
-// joinOnce is JoinAs of one of several ranks, all joining now.
-func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
+// joinOnce is JoinAs of one of several ranks, all joining now. before is the name of a job that goes on by that.
+func joinOnce(ctx context.Context, cfg join.Config, o *Options, before jobName) (*Comm, error) {
 	if cfg.Log == nil {
 		cfg.Log = o.Log
 	}
@@ -134,7 +134,7 @@ func joinOnce(ctx context.Context, cfg join.Config, o *Options) (*Comm, error) {
 		blameJoin(&cfg, err)
 		return nil, err
 	}
-	var own said
+	own := said{before: before}
 	if cfg.Lobby != nil {
 		life := cfg.Lobby.Life()
 		own.Life = &life
@@ -250,7 +250,7 @@ func (e *entry) openWorld(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	doorway, err := planDoor(e.job, e.agreed.Job, e.agreed.Managed)
+	doorway, err := planDoor(e.job, e.agreed.jobName, e.agreed.Managed)
 	if err != nil {
 		return err
 	}
@@ -271,7 +271,7 @@ func (e *entry) openWorld(ctx context.Context) error {
 		return err
 	}
 	w.Endpoint(e.job.Rank).Adopt()
-	e.world = &world{World: w, guest: e.job, of: e.of}
+	e.world = &world{World: w, guest: e.job, of: e.of, name: e.agreed.jobName}
 	doorway.open(e.world, e.o.recorderPath(int(e.job.Rank)), e.o.Log)
 	return e.o.observe(e.world, e.agreed.Managed, e.agreed.Job, e.job.Topology)
 }

@@ -25,6 +25,7 @@ type world struct {
 	nans   bool          // see [Options.CheckNaN]
 
 	settings joinSettings
+	name     jobName
 	of       []said         // the ranks; nil: of goroutine ranks
 	before   sync.WaitGroup // closes this world's predecessor
 	whole    atomic.Bool    // all living ranks have been heard in this world

@@ -53,8 +53,8 @@ func (j *Job) IsDead() bool {
 	})
 }
 
-// Jobs lists the jobs of this user on this machine, by when they began. A missing folder has
-// none.
+// Jobs lists the jobs of this user on this machine, by when they began. Of a job whose ranks have changed these are
+// the ranks that began last. A missing folder has none.
 func Jobs(root string) ([]Job, error) {
 	entries, err := os.ReadDir(root)
 	if errors.Is(err, os.ErrNotExist) {
@@ -66,11 +66,19 @@ func Jobs(root string) ([]Job, error) {
 	var all []Job
 	for _, e := range entries {
 		if ranks := readJob(filepath.Join(root, e.Name())); len(ranks) > 0 {
-			all = append(all, Job{printable.Text(e.Name()), ranks})
+			name, _, _ := strings.Cut(e.Name(), ".")
+			all = append(all, Job{printable.Text(name), ranks})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Job) int { return a.Ranks[0].Began.Compare(b.Ranks[0].Began) })
-	return all, nil
+	var newest []Job
+	for i, j := range all {
+		if !slices.ContainsFunc(all[i+1:], func(later Job) bool { return later.Name == j.Name }) {
+			newest = append(newest, j)
+		}
+	}
+	slices.SortStableFunc(newest, func(a, b Job) int { return a.Ranks[0].JobBegan().Compare(b.Ranks[0].JobBegan()) })
+	return newest, nil
 }
 
 // readJob returns the ranks with files in a folder.
@@ -168,16 +176,22 @@ func Sweep(root string) {
 		return
 	}
 	for _, e := range entries {
-		if isJobName(e.Name()) { // the user may have other folders there
+		if IsName(e.Name()) { // the user may have other folders there
 			sweepJob(filepath.Join(root, e.Name()))
 		}
 	}
 	_ = os.Remove(root) // if it is empty
 }
 
-// isJobName reports whether a job may have the name: eight hexadecimal digits.
-func isJobName(name string) bool {
-	return len(name) == 8 && strings.Trim(name, "0123456789abcdef") == ""
+// IsName reports whether a job's folder may have the name: eight hexadecimal digits, and after a change of its ranks a dot
+// and eight others.
+func IsName(name string) bool {
+	job, change, changed := strings.Cut(name, ".")
+	return isDigits(job) && (!changed || isDigits(change))
+}
+
+func isDigits(word string) bool {
+	return len(word) == 8 && strings.Trim(word, "0123456789abcdef") == ""
 }
 
 // sweepJob removes a job's folder if no rank in it lives.

@@ -16,7 +16,7 @@ import (
 
 // Info describes a rank.
 type Info struct {
-	Job         string // its folder's name, the same on all ranks
+	Job         string // its folder's name, the same on all ranks; see [IsName]
 	Rank, Ranks int
 	PID         int
 	Born        uint64    // when the process began, in the kernel's ticks; 0: unknown
@@ -24,7 +24,8 @@ type Info struct {
 	Host        string    //
 	Nodes       []string  // of all ranks, by rank
 	Program     string    // the command line's first word, without folders
-	Began       time.Time // when it entered the job
+	Began       time.Time // when it entered the job, in its last change of ranks
+	Since       time.Time `json:",omitzero"` // the job's own beginning, before all changes of its ranks; zero: Began
 	Recording   string    // the file of its last events; empty: none
 
 	dir string // of the file
@@ -74,6 +75,14 @@ func Folder(setting string) string {
 		return filepath.Join(memory, name)
 	}
 	return filepath.Join(os.TempDir(), name)
+}
+
+// JobBegan is when the rank's job began.
+func (i *Info) JobBegan() time.Time {
+	if i.Since.IsZero() {
+		return i.Began
+	}
+	return i.Since
 }
 
 // Dir is the folder of a rank's job in the folder of all jobs.

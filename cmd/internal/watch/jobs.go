@@ -117,7 +117,7 @@ type view struct {
 // others through the first of these to answer.
 func look(ctx context.Context, j door.Job) (*view, error) {
 	first := j.Ranks[0]
-	v := &view{Job: j.Name, Program: first.Program, Began: first.Began, Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks), asked: make([]bool, first.Ranks)}
+	v := &view{Job: j.Name, Program: first.Program, Began: first.JobBegan(), Size: first.Ranks, Nodes: first.Nodes, States: make([]flight.State, first.Ranks), asked: make([]bool, first.Ranks)}
 	for r := range v.States {
 		v.States[r] = flight.State{Rank: r, Doing: flight.Silent}
 		if j.HasClosed(r) {
