@@ -19,8 +19,8 @@ const dumpAgain = time.Second
 const dumpEvents = 16
 
 // DumpOnQuit writes the states of the world's ranks to out when the process gets SIGQUIT, see
-// [World.Dump]. Then the signal has its usual effect: Go ends the process with the stacks of its
-// goroutines, status 2. A program with its own handler of SIGQUIT goes on, but gets the signal
+// [World.Dump], and where the program's goroutines stand. Then the signal has its usual effect: Go ends the process with the
+// stacks of all goroutines, some hundred lines, status 2. A program with its own handler of SIGQUIT goes on, but gets the signal
 // twice: nobody can see its handler. With goOn the process goes on, unless it gets a second SIGQUIT
 // within a second. An ignored signal stays ignored. stop ends the watch.
 func (w *World) DumpOnQuit(out io.Writer, goOn bool) (stop func()) {
@@ -40,7 +40,7 @@ func (w *World) DumpOnQuit(out io.Writer, goOn bool) (stop func()) {
 			}
 			again := !last.IsZero() && time.Since(last) < dumpAgain
 			if last = time.Now(); !again {
-				w.Dump(out)
+				w.dump(out, !goOn)
 			}
 			if again || !goOn {
 				sendQuit(signals, end)
@@ -68,7 +68,10 @@ func sendQuit(signals chan<- os.Signal, end <-chan struct{}) {
 
 // Dump writes for each rank of this process its open calls with their peers and times, the line of
 // its program, and its last events. All is one write; errors are dropped.
-func (w *World) Dump(out io.Writer) {
+func (w *World) Dump(out io.Writer) { w.dump(out, false) }
+
+// dump is Dump. Before the end of the process it also writes the program's goroutines, and a heading for what Go writes then.
+func (w *World) dump(out io.Writer, ends bool) {
 	var b bytes.Buffer
 	var recs []*flight.Recording
 	for _, s := range w.localStates() {
@@ -93,8 +96,14 @@ func (w *World) Dump(out io.Writer) {
 			recs = append(recs, rec)
 		}
 	}
+	if ends {
+		printProgram(&b, readStacks())
+	}
 	if err := flight.PrintEvents(&b, recs, dumpEvents); err != nil {
 		fmt.Fprintln(&b, err)
+	}
+	if ends {
+		fmt.Fprintln(&b, "The rest is Go's: stacks of all goroutines, those of the library and of Go too, and the end, unless the program handles SIGQUIT.")
 	}
 	_, _ = out.Write(b.Bytes())
 }

@@ -184,6 +184,38 @@ func findProgram(all []stack, caller uint64, alone bool) string {
 	return best
 }
 
+// Of the goroutines of a program printProgram writes so many at most, with so many functions each.
+const (
+	mostGoroutines = 32
+	mostFunctions  = 16
+)
+
+// printProgram writes a line for each goroutine that is in functions of the program, with these, the innermost first.
+func printProgram(b *bytes.Buffer, all []stack) {
+	n := 0
+	for i := range all {
+		var at []string
+		for k := range all[i].frames {
+			if f := &all[i].frames[k]; !f.isOurs() && !f.isStandard() {
+				at = append(at, f.String())
+			}
+		}
+		if len(at) == 0 {
+			continue
+		}
+		if n++; n > mostGoroutines {
+			continue
+		}
+		if more := len(at) - mostFunctions; more > 0 {
+			at = append(at[:mostFunctions], fmt.Sprintf("%d more", more))
+		}
+		fmt.Fprintf(b, "goroutine %d (%s): %s\n", all[i].id, all[i].state, strings.Join(at, ", in "))
+	}
+	if n > mostGoroutines {
+		fmt.Fprintf(b, "%d more goroutines of the program\n", n-mostGoroutines)
+	}
+}
+
 // otherCaller says where the program stands in a call, for a text, if just one other goroutine is in one.
 func otherCaller() string {
 	own, at := goroutineID(), ""

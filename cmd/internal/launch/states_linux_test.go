@@ -162,7 +162,7 @@ func TestQuitSaysWhoWasWhere(t *testing.T) {
 		t.Errorf("ended well\n%s", out)
 	}
 	// The launcher ends the job with the first rank: at least that one has said all.
-	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `SIGQUIT: quit`, `goroutine \d+ `)
+	says(t, out.String(), `rank \d, receive from rank \d, tag 5, at launch\.circle states_linux_test\.go:\d+( \([a-z ]+\))?$`, `^\[\d\] goroutine \d+ \([^()]+\): launch\.circle states_linux_test\.go:\d+, in launch\.`, `^\[\d\] The rest is Go's: .*$`, `SIGQUIT: quit`, `goroutine \d+ `)
 }
 
 // Rank 0 logs what another rank has found, although the rank between the two in the control tree is the stopped one, and
