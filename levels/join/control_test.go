@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -402,5 +403,27 @@ func TestFreshJoin(t *testing.T) {
 		}
 		jobs := enterAll(t, cs)
 		closeAll(t, jobs)
+	}
+}
+
+// The end of a process is told in the same words by who reads from it and by who writes to it.
+func TestLossHasOneText(t *testing.T) {
+	const ended = "was lost: its process ended without Close"
+	failed := func(network string, no syscall.Errno) error {
+		return &net.OpError{Op: "writev", Net: network, Err: os.NewSyscallError("writev", no)}
+	}
+	for _, c := range []struct {
+		cause error
+		want  string
+	}{
+		{io.EOF, ended},
+		{failed("unix", syscall.EPIPE), ended},
+		{failed("unix", syscall.ECONNRESET), ended},
+		{failed("tcp", syscall.ECONNRESET), "was lost: writev tcp: writev: connection reset by peer"},
+		{failed("unix", syscall.ETIMEDOUT), "was lost: writev unix: writev: connection timed out"},
+	} {
+		if err := (&edge{cause: c.cause}).loss(); err.Error() != c.want {
+			t.Errorf("%v: %v; want %s", c.cause, err, c.want)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
@@ -248,6 +249,13 @@ func (e *edge) silent() bool {
 	return !e.goodbye
 }
 
+// isCut reports whether a connection on this machine has lost its other end, as one sees who was about to write. On a
+// network something between the two can do that, too.
+func isCut(cause error) bool {
+	at, is := errors.AsType[*net.OpError](cause)
+	return is && at.Net == "unix" && (errors.Is(cause, syscall.EPIPE) || errors.Is(cause, syscall.ECONNRESET))
+}
+
 // loss is why the neighbour counts as lost after its connection ended; nil if it
 // said goodbye.
 func (e *edge) loss() error {
@@ -256,7 +264,7 @@ func (e *edge) loss() error {
 	switch {
 	case e.goodbye:
 		return nil
-	case e.orphaned || errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated):
+	case e.orphaned || errors.Is(e.cause, io.EOF) || errors.Is(e.cause, seal.ErrTruncated) || isCut(e.cause):
 		return fmt.Errorf("%w: its process ended without Close", ErrLost)
 	default:
 		return fmt.Errorf("%w: %w", ErrLost, e.cause)

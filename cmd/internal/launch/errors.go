@@ -58,7 +58,12 @@ func (e *RankError) Error() string {
 }
 
 // endText names the rank, its host and how it ended.
-func (e *RankError) endText() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.how) }
+func (e *RankError) endText() string { return endText(e.Rank, e.Host, e.how) }
+
+// endText is the one text for the end of a rank's process, whatever becomes of the job.
+func endText(rank int, host, how string) string {
+	return fmt.Sprintf("rank %d on %s: %s", rank, host, how)
+}
 
 // quoteTail shows the last lines of an output with the name what; nothing if there are none.
 func quoteTail(what string, tail []string) string {

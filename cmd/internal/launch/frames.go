@@ -140,6 +140,14 @@ type exited struct {
 	Blame *launcher.Blame `json:"blame,omitempty"`
 }
 
+// how is its end in words.
+func (e *exited) how() string {
+	if e.Signal != 0 {
+		return fmt.Sprintf("ended by signal: %s (status %d)", e.Text, e.Status)
+	}
+	return fmt.Sprintf("exit status %d", e.Status)
+}
+
 // aborted reports whether a rank has ended the job on purpose, as this one knows.
 func (e *exited) aborted() bool { return e.Blame != nil && e.Blame.Aborted }
 

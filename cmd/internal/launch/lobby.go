@@ -98,11 +98,7 @@ func (j *job) plan(c *conn, e *exited, member bool) {
 	}
 	l.delays[e.Rank] = pause
 	l.due = append(l.due, restart{c, e.Rank, time.Now().Add(pause)})
-	how := fmt.Sprintf("exit status %d", e.Status)
-	if e.Signal != 0 {
-		how = "signal: " + e.Text
-	}
-	j.note(fmt.Sprintf("rank %d on host %s has ended (%s); restart %d of %d", e.Rank, c.host, how, l.restarts, j.opts.MaxRestarts))
+	j.note(fmt.Sprintf("%s; restart %d of %d", endText(e.Rank, c.host, e.how()), l.restarts, j.opts.MaxRestarts))
 	j.startDue()
 }
 

@@ -159,9 +159,6 @@ func (j *job) rankError() *RankError {
 		err.Status = e.Status
 	}
 	err.alone = e.Status != 0 && err.Why == ""
-	err.Signal, err.how = e.Text, fmt.Sprintf("exit status %d", e.Status)
-	if e.Signal != 0 {
-		err.how = fmt.Sprintf("ended by signal: %s (status %d)", e.Text, e.Status)
-	}
+	err.Signal, err.how = e.Text, e.how()
 	return err
 }

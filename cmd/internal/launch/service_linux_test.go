@@ -39,7 +39,7 @@ func sends(after time.Duration, signals ...syscall.Signal) func(pid int) {
 }
 
 const (
-	sayEnded   = `\[tierflow run\] rank %d on host \S+ has ended`
+	sayEnded   = `\[tierflow run\] rank %d on \S+: (exit status|ended by signal:) .*; restart `
 	sayWithout = `\[tierflow run\] the others go on without rank %d on host`
 )
 
