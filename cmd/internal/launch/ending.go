@@ -120,8 +120,24 @@ func (j *job) loseGrace() {
 		j.killRest(j.ending, fmt.Sprintf("the launcher, %v after %s", j.opts.Grace, wordOf(j.ending)))
 	default:
 		j.told = true
-		j.note(fmt.Sprintf("%v after %s %s: they get %v more, and a second signal kills them", tellAfter, wordOf(j.ending), j.progressText(), j.opts.Grace-tellAfter))
+		j.note(fmt.Sprintf("%v after %s %s, and %v are left; a second signal kills at once", tellAfter, wordOf(j.ending), j.progressText(), j.opts.Grace-tellAfter))
 		j.patience = j.after(j.opts.Grace - tellAfter)
+	}
+}
+
+// lastTime is how long the last rank may run alone before the launcher says so: it may hang, or be stopped.
+const lastTime = 10 * time.Second
+
+// tellLast says that one rank runs on alone in a job that nothing ends.
+func (j *job) tellLast() {
+	j.last = make(chan time.Time) // never again
+	if j.failure != nil || j.ending != 0 {
+		return
+	}
+	for _, c := range j.conns {
+		for rank, pid := range c.pids {
+			j.note(fmt.Sprintf("rank %d on %s, process %d, runs on, %v after all others have ended", rank, c.host, pid, lastTime))
+		}
 	}
 }
 
@@ -188,6 +204,9 @@ func (j *job) progressText() string {
 		return "no rank was running"
 	}
 	slices.Sort(running)
+	if len(running) == 1 {
+		return fmt.Sprintf("rank %d of %d was running", running[0], j.size)
+	}
 	return fmt.Sprintf("ranks %s of %d were running", ranges.Text(running), j.size)
 }
 

@@ -52,6 +52,7 @@ type job struct {
 	patience  <-chan time.Time // since then: when to say who is waited for, and when to kill them
 	told      bool             // that was said
 	asked     bool             // the ranks, about their calls
+	last      <-chan time.Time // when to say that one rank runs on alone; set once
 	lobby     lobby
 	outcasts  outcasts
 	moves     moves
@@ -164,6 +165,8 @@ func (j *job) loop(ctx context.Context) {
 			j.endHarder()
 		case <-j.patience:
 			j.loseGrace()
+		case <-j.last:
+			j.tellLast()
 		case <-j.lobby.wake:
 			j.startDue()
 		case <-j.lobby.look:
@@ -260,6 +263,9 @@ func (j *job) handleExit(c *conn, e *exited) {
 		j.replace(c, e)
 	} else {
 		j.noteEnding(c, e)
+	}
+	if j.last == nil && j.size > 1 && len(j.endings) == j.size-1 {
+		j.last = j.after(lastTime)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -187,12 +188,42 @@ func TestTimeout(t *testing.T) {
 	r.want(t, statusTimeout, "ended after 1h0m0s: ranks 0-3 of 4 were running")
 }
 
+// One rank that runs on alone is named after a time, once.
+func TestLastRank(t *testing.T) {
+	t.Parallel()
+	out, r, over := &buffer{}, &result{}, make(chan time.Time)
+	j, _, err := prepare(Options{Ranks: 3, Program: []string{"/bin/sh", "-c", "test $TIERFLOW_RANK != 1 || while :; do sleep 0.05; done"}}, nil, out, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.after = func(d time.Duration) <-chan time.Time {
+		if d != lastTime {
+			return time.After(d)
+		}
+		close(over)
+		return over
+	}
+	var scripted sync.WaitGroup
+	scripted.Go(func() {
+		<-over
+		out.await(t, 1, "all others have ended")
+		j.signals <- syscall.SIGTERM
+	})
+	j.loop(t.Context())
+	scripted.Wait()
+	r.status, r.err = j.result()
+	r.want(t, statusSignal+int(syscall.SIGTERM), "ended by signal: terminated")
+	if want := regexp.MustCompile(`(?m)^\[tierflow run\] rank 1 on localhost, process \d+, runs on, 10s after all others have ended$`); len(want.FindAllString(out.String(), -1)) != 1 {
+		t.Errorf("%q, want %v once", out, want)
+	}
+}
+
 func TestContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	out, r := &buffer{}, &result{}
 	whenBegun(t, out, 1, func() { cancel(errors.New("enough")) })
 	r.status, r.err = Run(ctx, Options{Ranks: 1, Timeout: forever, Program: begins}, strings.NewReader(""), out, out)
-	r.want(t, statusLauncher, "enough", "ranks 0 of 1")
+	r.want(t, statusLauncher, "enough", "rank 0 of 1")
 }
 
 func TestProgramErrors(t *testing.T) {

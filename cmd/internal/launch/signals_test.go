@@ -88,7 +88,7 @@ func TestSignalsAreForwarded(t *testing.T) {
 // A second signal kills ranks that go on after the first one, and so does the end of their grace.
 func TestSecondInterruptKills(t *testing.T) {
 	t.Parallel()
-	const long, goOn = 90 * time.Second, "[tierflow run] 1s after SIGHUP ranks 0-1 of 2 were running: they get 1m29s more, and a second signal kills them"
+	const long, goOn = 90 * time.Second, "[tierflow run] 1s after SIGHUP ranks 0-1 of 2 were running, and 1m29s are left; a second signal kills at once"
 	for _, test := range []struct {
 		program       string // says its name
 		grace         time.Duration
