@@ -54,7 +54,7 @@ type State struct {
 	At    string `json:"at,omitempty"`   // place of the program's goroutine: main.load load.go:88 (sleep); empty: unknown
 	Last  string `json:"last,omitempty"` // the last call to end; empty: none, or unknown
 	// Since is at most how long ago that call ended; 0: unknown. Calls in a row share readings
-	// of the clock.
+	// of the clock. Without a call tierflow ps gives the time since the rank has entered the job.
 	Since  time.Duration `json:"since_ns,omitempty"`
 	Votes  string        `json:"votes,omitempty"`  // the agreement that its program waits for; empty: none
 	Open   []Open        `json:"open,omitempty"`   // calls under way

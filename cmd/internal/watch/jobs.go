@@ -151,7 +151,10 @@ func ask(ctx context.Context, i *door.Info) (s flight.State, ok bool) {
 	}
 	a, err := i.Ask(ctx, door.Question{})
 	if err == nil && len(a.States) == 1 && a.States[0].Rank == i.Rank {
-		return a.States[0], true
+		if s = a.States[0]; s.Doing == flight.Outside && s.Last == "" && s.Since == 0 {
+			s.Since = time.Since(i.Began) // no call has ended since it entered
+		}
+		return s, true
 	}
 	return i.State(), false
 }

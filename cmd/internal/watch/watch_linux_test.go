@@ -88,8 +88,14 @@ func TestPs(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, out)
 		}
 	}
+	fresh := stuck(0)
+	fresh[1] = flight.State{Rank: 1, Doing: flight.Outside, PID: os.Getpid(), At: "main.main main.go:9"}
+	play(t, "5f2c91aa", fresh)
+	if out, want := tierflow.Succeeds(t, "ps", "5f"), regexp.MustCompile(`\n1 +a +\d+ +in no call +- +\d+\.\d s +main\.main`); !want.MatchString(out) {
+		t.Errorf("a rank without a call has no time in\n%s", out)
+	}
 	views := decode[[]*view](t, tierflow.Succeeds(t, "ps", "--json"))
-	if len(views) != 2 || len(views[0].States) != 4 {
+	if len(views) != 3 || len(views[0].States) != 4 {
 		t.Errorf("%+v", views)
 	}
 	tierflow.Refuses(t, "00c0ffee", "ps", "77")
