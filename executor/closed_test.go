@@ -23,8 +23,14 @@ func TestClosedIsNoFailure(t *testing.T) {
 		closes levels.Rank
 		want   string // the begin of rank 1's error
 	}{
-		"call":               {func(ctx context.Context, w *executor.World) error { return crossed(t, w, 0)[1].Do(ctx) }, 0, "rank 0 has closed, it won't come to bcast 3 i32 root 0 #0"},
-		"receive":            {receive, 0, "receive from rank 0, tag 5: rank 0 has closed"},
+		"call":    {func(ctx context.Context, w *executor.World) error { return crossed(t, w, 0)[1].Do(ctx) }, 0, "rank 0 has closed, it won't come to bcast 3 i32 root 0 #0"},
+		"receive": {receive, 0, "receive from rank 0, tag 5: rank 0 has closed"},
+		"wrong tag": {func(ctx context.Context, w *executor.World) error {
+			if err := send(ctx, w, 0, 1, 3, []byte{1}); err != nil {
+				return err
+			}
+			return receive(ctx, w)
+		}, 0, "receive from rank 0, tag 5 (what waits has tag 3): rank 0 has closed"},
 		"send":               {func(ctx context.Context, w *executor.World) error { return send(ctx, w, 1, 0, 5, make([]byte, 1<<20)) }, 0, "send 1048576 bytes to rank 0, tag 5: rank 0 has closed"},
 		"closing in a call":  {func(ctx context.Context, w *executor.World) error { return crossed(t, w, 0)[1].Do(ctx) }, 1, "closed during bcast 3 i32 root 0 #0"},
 		"closing, receiving": {receive, 1, "closed during receive from rank 0, tag 5"},

@@ -134,15 +134,16 @@ func (c *Comm) failIfLeft(r *Run, gone ...departure) {
 
 // endTransfersWith ends the transfers with a rank of the world.
 func (m *mail) endTransfersWith(rank levels.Rank, err error) {
-	lost := func(t *Transfer, way string) bool {
+	lost := func(t *Transfer, name func(*Transfer) string) bool {
 		if t.peer != rank {
 			return false
 		}
-		t.end(fmt.Errorf("%s: %w", t.name(way), err))
+		t.end(fmt.Errorf("%s: %w", name(t), err))
 		return true
 	}
-	maps.DeleteFunc(m.sends, func(_ ticket, t *Transfer) bool { return lost(t, sendWay) })
-	m.recvs.drop(func(t *Transfer) bool { return lost(t, recvWay) })
+	asSend := func(t *Transfer) string { return t.name(sendWay) }
+	maps.DeleteFunc(m.sends, func(_ ticket, t *Transfer) bool { return lost(t, asSend) })
+	m.recvs.drop(func(t *Transfer) bool { return lost(t, (*Transfer).unmatched) })
 }
 
 // whyForsaken returns an error if there were other ranks and all have left.

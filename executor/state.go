@@ -11,7 +11,6 @@ import (
 	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/levels/ranges"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -101,9 +100,7 @@ func (t *Transfer) open(way string, moves bool, now time.Time) flight.Open {
 		o.For = stoodStill(time.Duration(t.comm.e.world.config.stallTime(now) - t.since))
 	}
 	if way == recvWay && !moves {
-		if tags := t.comm.otherTags(t.peer); len(tags) > 0 {
-			o.What += fmt.Sprintf(" (what waits has tag %s)", ranges.Text(tags))
-		}
+		o.What = t.unmatched()
 	}
 	switch {
 	case t.peer == anyRank:

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/levels/ranges"
 	"github.com/tierflow/tierflow/submodules"
 )
 
@@ -145,4 +146,12 @@ func (t *Transfer) name(way string) string {
 		return fmt.Sprintf("send %d bytes to rank %d, tag %d", len(t.buf), to, t.tag)
 	}
 	return fmt.Sprintf("receive from rank %d, tag %d", to, t.tag)
+}
+
+// unmatched is name of a receive without a message, with the tags of messages that wait for others: it may have got the wrong one.
+func (t *Transfer) unmatched() string {
+	if tags := t.comm.otherTags(t.peer); len(tags) > 0 {
+		return fmt.Sprintf("%s (what waits has tag %s)", t.name(recvWay), ranges.Text(tags))
+	}
+	return t.name(recvWay)
 }
