@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -103,11 +104,14 @@ func (e *Endpoint) carryDecision(m *ballot.Agreement) {
 		if n == me {
 			continue
 		}
-		err, member := ErrExcluded, d.Members.Has(me)
+		err, told, member := ErrExcluded, ErrExcluded, d.Members.Has(me)
 		if member {
 			err = e.whyStranger(m.Topic.Comm, r)
+			if told = err; err == errMuted { // the others hear it in the words of a loss
+				told = fmt.Errorf("was lost: %w", err)
+			}
 		}
-		e.world.failHereRank(e, r, err)
+		e.world.failHereRank(e, r, told)
 		if e.world.control != nil { // neither waits for the other one in Close, nor for messages that it should pass on
 			e.world.control.job.Lose(r, err, member)
 		}
