@@ -84,12 +84,13 @@ func (j *job) forward(s os.Signal) {
 	switch {
 	case !j.released:
 		j.fail(statusSignal+int(sig), fmt.Errorf("%v before the ranks were started", sig))
+	case sig == j.ending && time.Since(j.interrupted) < echoTime: // such as timeout, which signals the launcher and then its group
 	case j.ending != 0 && (sig == syscall.SIGINT || sig == syscall.SIGTERM):
 		signal.Reset(syscall.SIGINT, syscall.SIGTERM)
 		j.killRest(sig, "a second "+wordOf(sig))
 	default:
 		if isEnding(sig) && j.ending == 0 && !j.finished {
-			j.ending = sig
+			j.ending, j.interrupted = sig, time.Now()
 			j.closeLobby()
 			j.patience = j.after(min(tellAfter, j.opts.Grace))
 		}
@@ -99,6 +100,9 @@ func (j *job) forward(s os.Signal) {
 		j.sendAll(frame{Signal: nameOf(sig)})
 	}
 }
+
+// echoTime is within which the same signal is one: whoever sends it to a process and to its group, sends it twice.
+const echoTime = 300 * time.Millisecond
 
 // wordOf is a signal's name in a sentence.
 func wordOf(s syscall.Signal) string {

@@ -39,23 +39,24 @@ type job struct {
 	released   bool // ranks may run
 	finished   bool // all ranks have ended and all output is here
 
-	failure   error // the first
-	status    int
-	endings   map[int]*ending  // of ranks, by rank
-	first     *ending          // the failure's; nil: the failure is no rank's
-	sparing   bool             // the rank it began with has not got a signal yet
-	spared    bool             // it alone has not
-	force     <-chan time.Time // the next, harder step of ending the job
-	killed    bool
-	signalled syscall.Signal   // the last one forwarded that ends programs; 0: none
-	ending    syscall.Signal   // the first of those that end the job, see isEnding; 0: none
-	patience  <-chan time.Time // since then: when to say who is waited for, and when to kill them
-	told      bool             // that was said
-	asked     bool             // the ranks, about their calls
-	last      <-chan time.Time // when to say that one rank runs on alone; set once
-	lobby     lobby
-	outcasts  outcasts
-	moves     moves
+	failure     error // the first
+	status      int
+	endings     map[int]*ending  // of ranks, by rank
+	first       *ending          // the failure's; nil: the failure is no rank's
+	sparing     bool             // the rank it began with has not got a signal yet
+	spared      bool             // it alone has not
+	force       <-chan time.Time // the next, harder step of ending the job
+	killed      bool
+	signalled   syscall.Signal   // the last one forwarded that ends programs; 0: none
+	ending      syscall.Signal   // the first of those that end the job, see isEnding; 0: none
+	interrupted time.Time        // when it came
+	patience    <-chan time.Time // since then: when to say who is waited for, and when to kill them
+	told        bool             // that was said
+	asked       bool             // the ranks, about their calls
+	last        <-chan time.Time // when to say that one rank runs on alone; set once
+	lobby       lobby
+	outcasts    outcasts
+	moves       moves
 
 	after func(time.Duration) <-chan time.Time // the clock of Options.Timeout, of the ranks' answers and of outcasts
 }

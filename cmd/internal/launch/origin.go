@@ -52,6 +52,9 @@ func (j *job) noteEnding(c *conn, e *exited) {
 		one := j.newEnding(c, e)
 		one.borne = e.Status != 0 && j.failure == nil && j.bears(1) && !e.aborted()
 		j.endings[e.Rank] = one
+		if one.borne && j.ending == 0 && c != nil {
+			j.note(fmt.Sprintf("%s; %d of %d ranks are left, --min %d", endText(e.Rank, c.host, e.how()), j.left(), j.size, j.opts.Min))
+		}
 	}
 	switch {
 	case j.failure == nil && (e.aborted() || e.Status != 0 && !j.bears(0)):
@@ -62,13 +65,17 @@ func (j *job) noteEnding(c *conn, e *exited) {
 }
 
 // bears reports whether the job goes on without the failed ranks, and so many more.
-func (j *job) bears(more int) bool {
+func (j *job) bears(more int) bool { return j.opts.Min > 0 && j.left()-more >= j.opts.Min }
+
+// left is the number of ranks that have not failed.
+func (j *job) left() int {
+	n := j.size
 	for _, e := range j.endings {
 		if e.Status != 0 {
-			more++
+			n--
 		}
 	}
-	return j.opts.Min > 0 && j.size-more >= j.opts.Min
+	return n
 }
 
 // failRank fails the job because of the first failed rank. The others are ended at once, unless

@@ -111,3 +111,17 @@ func TestReplacedIsBlamed(t *testing.T) {
 		}
 	}
 }
+
+// A rank that dies is named where the job goes on without it.
+func TestDeathIsSaidIfTheJobGoesOn(t *testing.T) {
+	var said strings.Builder
+	j := newJob(Options{Min: 3}, strings.NewReader(""), nil, &said)
+	j.size, j.released = 4, true
+	c := &conn{host: "a", starts: map[int]int{}}
+	for _, e := range []*exited{{Rank: 0}, {Rank: 2, Status: 3}, {Rank: 1, Status: 137, Signal: 9}} {
+		j.noteEnding(c, e)
+	}
+	if got, want := said.String(), "[tierflow run] rank 2 on a: exit status 3; 3 of 4 ranks are left, --min 3\n"; got != want {
+		t.Errorf("it says %q, want %q", got, want)
+	}
+}

@@ -95,8 +95,8 @@ func TestSecondInterruptKills(t *testing.T) {
 		first, second syscall.Signal // 0: none
 		between, last string         // what is said between them, and in the end
 	}{
-		{"deaf", long, syscall.SIGINT, syscall.SIGINT, "goes on", "killed by a second interrupt: ranks 0-1 of 2 were running"},
-		{"stubborn", long, syscall.SIGHUP, syscall.SIGTERM, goOn, "killed by a second SIGTERM: ranks 0-1 of 2 were running"},
+		{"deaf", long, syscall.SIGINT, syscall.SIGTERM, "goes on", "killed by a second SIGTERM: ranks 0-1 of 2 were running"},
+		{"stubborn", long, syscall.SIGHUP, syscall.SIGINT, goOn, "killed by a second interrupt: ranks 0-1 of 2 were running"},
 		{"stubborn", 50 * time.Millisecond, syscall.SIGTERM, 0, "", "killed by the launcher, 50ms after SIGTERM: ranks 0-1 of 2 were running"},
 	} {
 		mark := marked(t)
@@ -121,7 +121,7 @@ func TestSecondInterruptKills(t *testing.T) {
 }
 
 // Nobody is started in the place of ranks that an interrupt has ended. One that saves its work has time for it. So it is, too,
-// where the job could go on without the others.
+// where the job could go on without the others. The same signal right behind it changes nothing.
 func TestInterruptedJobIsNotRestarted(t *testing.T) {
 	t.Parallel()
 	for _, opts := range []Options{{MaxRestarts: 50}, {Min: 1}, {}} {
@@ -129,6 +129,7 @@ func TestInterruptedJobIsNotRestarted(t *testing.T) {
 		cmd, out := startLauncher(t, opts)
 		out.await(t, 3, "ready")
 		cmd.Process.Signal(syscall.SIGINT)
+		cmd.Process.Signal(syscall.SIGINT) // as timeout sends it: to the launcher, and to its group
 		wantStatus(t, cmd, out, 130)
 		for _, text := range []string{"saved", "interrupted"} {
 			out.await(t, 1, text)
