@@ -29,7 +29,7 @@ func Hierarchy(r Request, t *levels.Topology, p Plan) (*levels.Hierarchy, error)
 		root = r.Root
 	}
 	if !p.Shape.Fits(r.Coll) {
-		return nil, fmt.Errorf("%v: %w: %q: a %v has the shapes %v", r, ErrPlan, p, r.Coll, ShapesOf(r.Coll))
+		return nil, fmt.Errorf("%v: %w: %q: the shapes of %v are %s", r, ErrPlan, p, r.Coll, shapesText(r.Coll))
 	}
 	if p.Shape.IsFlat() {
 		return t.Flat(root), nil

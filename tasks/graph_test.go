@@ -195,7 +195,7 @@ func TestExpandErrors(t *testing.T) {
 		want string // part of the text
 		is   error
 	}{
-		{"no shape", request(tasks.Bcast, 1), "2", "fs=1,w=1", "a bcast has the shapes [flat han han-lockstep sag flat-sag]", tasks.ErrPlan},
+		{"no shape", request(tasks.Bcast, 1), "2", "fs=1,w=1", "the shapes of bcast are flat, han, han-lockstep, sag, flat-sag", tasks.ErrPlan},
 		{"no segment", request(tasks.Bcast, 1), "2", "shape=han,w=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"no window", request(tasks.Bcast, 1), "2", "shape=han,fs=1", "lacks a segment size (fs) or a window (w)", tasks.ErrPlan},
 		{"too many segments", request(tasks.Bcast, 1025), "2", "shape=han,fs=4,w=1", "makes 1025 segments, one graph holds 1024", tasks.ErrPlan},

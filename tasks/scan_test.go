@@ -113,7 +113,7 @@ func TestScanPlansThatCantBe(t *testing.T) {
 	for _, tc := range []struct{ topo, plan, want string }{
 		{"2x2/rr", "shape=han", "a scan with shape=han needs ranks that are numbered node by node; shape=flat works on any layout"},
 		{"2x2", "shape=han,order=tree", "shape=flat keeps the same on any layout"},
-		{"2x2", "shape=ar", "a scan has the shapes [flat han han-lockstep]"},
+		{"2x2", "shape=ar", "the shapes of scan are flat, han, han-lockstep"},
 		{"2x2/rr", "shape=flat,order=tree", "<nil>"},
 	} {
 		p, err := ParsePlan(tc.plan)

@@ -112,6 +112,15 @@ func ShapesOf(c Collective) []Shape {
 	return slices.DeleteFunc(Shapes(), func(s Shape) bool { return !s.Fits(c) })
 }
 
+// shapesText lists them for an error.
+func shapesText(c Collective) string {
+	var names []string
+	for _, s := range ShapesOf(c) {
+		names = append(names, s.String())
+	}
+	return strings.Join(names, ", ")
+}
+
 // Fits reports whether a collective has the shape.
 func (s Shape) Fits(c Collective) bool {
 	_, special := c.row().Shapes[s]

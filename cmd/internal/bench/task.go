@@ -197,7 +197,7 @@ func (b *benchTask) places(forced tasks.Forced) (all []place, err error) {
 		}
 	}
 	if len(all) == 0 { // one collective, without the shape of a plan for all
-		return nil, kit.Usagef("--plan: a %v has the shapes %v", b.colls[0], tasks.ShapesOf(b.colls[0]))
+		return nil, kit.Usagef("--plan: the shapes of %v are %s", b.colls[0], strings.Join(kit.Words(tasks.ShapesOf(b.colls[0]), tasks.Shape.String), ", "))
 	}
 	return all, nil
 }

@@ -139,9 +139,9 @@ func TestBenchTaskWhere(t *testing.T) {
 		"sb --shape han,fs=1KiB":          "--shape han,fs=1KiB: known are",
 		"sb --op sum":                     "--op: unknown collective",
 		"sb --op barrier --bytes 8":       "barrier has no such thing",
-		"ib --op scatter --shape rsag":    "a scatter has the shapes",
+		"ib --op scatter --shape rsag":    "the shapes of scatter are",
 		"zz --op allreduce --shape ar":    "in shape=ar of allreduce on 4x2; known are sr, iar, sb, iarsr",
-		"ib --plan shape=rsag --op bcast": "a bcast has the shapes",
+		"ib --plan shape=rsag --op bcast": "the shapes of bcast are",
 	})
 }
 

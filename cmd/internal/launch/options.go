@@ -268,7 +268,7 @@ func (o *Options) checkExport() error {
 		name, _, set := strings.Cut(x, "=")
 		_, has := o.lookupEnv(name)
 		switch {
-		case name == "" || strings.ContainsRune(x, 0):
+		case name == "" || strings.HasPrefix(name, "-") || strings.ContainsRune(x, 0):
 			errs = append(errs, fmt.Errorf("variable %q: give NAME, or NAME=VALUE", x))
 		case slices.Contains(jobKeys, name):
 			errs = append(errs, fmt.Errorf("variable %s: the launcher sets it for each rank", name))

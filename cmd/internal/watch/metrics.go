@@ -78,7 +78,7 @@ func jobMetrics(ctx context.Context, names []string) ([]byte, error) {
 // folder of TIERFLOW_DOOR. While another agent of this user does the same at the address it waits, to take its
 // place. If anybody else has the address it is an error that says who.
 func ServeMetrics(ctx context.Context, address string) error {
-	for {
+	for silent := false; ; {
 		l, err := net.Listen("tcp", address)
 		switch {
 		case err == nil:
@@ -86,7 +86,12 @@ func ServeMetrics(ctx context.Context, address string) error {
 				return nil
 			}
 		case errors.Is(err, syscall.EADDRINUSE):
-			err = whoServes(ctx, address)
+			again := silent
+			if err = whoServes(ctx, address); errors.Is(err, errSilent) {
+				if silent = true; !again { // an agent that ends just now doesn't answer, either
+					err = nil
+				}
+			}
 		}
 		if err != nil {
 			return fmt.Errorf("metrics: %w", err)
@@ -137,8 +142,16 @@ func whoServes(asked context.Context, address string) error {
 	case user != "":
 		return fmt.Errorf("%s is taken: tierflow serves metrics there for jobs of user %.20q, and none of user %s; give another address", address, user, own)
 	}
-	return fmt.Errorf("%s is taken by another program, and no metrics are served; give another address", address)
+	if err == nil {
+		err = errors.New("it serves something else")
+	} else {
+		err = errSilent
+	}
+	return fmt.Errorf("%s is taken by another program, and no metrics are served: %w; give another address", address, err)
 }
+
+// errSilent says that the server at an address gives no answer.
+var errSilent = errors.New("it doesn't answer")
 
 // serveMetrics serves metrics until ctx ends.
 func serveMetrics(ctx context.Context, l net.Listener, names []string) error {

@@ -89,19 +89,49 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q: %+v, want status 2", args, s)
 		}
 	}
-	for { // the next one takes the place of the one that has ended
-		answer, err := http.Get("http://" + l.Addr().String() + "/metrics")
-		if err == nil {
-			answer.Body.Close()
-			break
-		}
-		if t.Context().Err() != nil {
-			t.Fatal(err)
-		}
-	}
+	awaitServer(t, l.Addr().String(), next) // it takes the place of the one that has ended
 	giveUp()
 	if err := <-next; err != nil {
 		t.Errorf("the next server ends with %v", err)
+	}
+}
+
+// awaitServer returns once metrics are served at an address.
+func awaitServer(t *testing.T, address string, ended <-chan error) {
+	t.Helper()
+	for {
+		answer, err := http.Get("http://" + address + "/metrics")
+		if err == nil {
+			answer.Body.Close()
+			return
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the server has ended: %v", err)
+		default:
+		}
+	}
+}
+
+// A server that ends while it is asked who it is, is no other program.
+func TestMetricsBesideAnEndingServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, giveUp := context.WithCancel(t.Context())
+	next := make(chan error, 1)
+	go func() { next <- ServeMetrics(ctx, l.Addr().String()) }()
+	c, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	c.Close()
+	awaitServer(t, l.Addr().String(), next)
+	giveUp()
+	if err := <-next; err != nil {
+		t.Error(err)
 	}
 }
 
