@@ -26,7 +26,7 @@ var (
 type (
 	// PeerError names the rank that has failed, and why.
 	PeerError = executor.PeerError
-	// MismatchError has what each rank has called where the calls differ, and which ranks are the odd ones.
+	// MismatchError has what each rank has called, if the calls differ. Odd are the ranks with another call than most.
 	MismatchError = executor.MismatchError
 	// StepError is a failure inside a collective, such as that of an operation, with the step.
 	StepError = executor.StepError

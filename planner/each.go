@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 )
 
 // Run calls f with a communicator, closes it and returns the first error. Without a topology it is this process's rank of
@@ -26,7 +27,7 @@ func Run(ctx context.Context, topology string, o *Options, f func(ctx context.Co
 		}
 		return Each(ctx, comms, f)
 	}
-	if err := checkFunction(ctx, f == nil); err != nil {
+	if err := inside.CheckFunction(ctx, f == nil); err != nil {
 		return err
 	}
 	c, err := Join(ctx, o)
@@ -42,7 +43,7 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 	if len(comms) == 0 {
 		return errors.New("there are no communicators; give one for each rank")
 	}
-	err := checkFunction(ctx, f == nil)
+	err := inside.CheckFunction(ctx, f == nil)
 	for i, c := range comms {
 		if c.checkMade() != nil {
 			err = errors.Join(err, fmt.Errorf("communicator %d of %d: %w", i, len(comms), errNoComm))
@@ -64,17 +65,6 @@ func Each(ctx context.Context, comms []*Comm, f func(ctx context.Context, c *Com
 	all.Wait()
 	if p := first.Load(); p != nil {
 		return *p
-	}
-	return err
-}
-
-// checkFunction returns an error if there is no context to call a function with, or no function.
-func checkFunction(ctx context.Context, without bool) (err error) {
-	if ctx == nil {
-		err = errNoContext
-	}
-	if without {
-		err = errors.Join(err, errNoFunction)
 	}
 	return err
 }

@@ -28,6 +28,7 @@ func init() {
 			return c.internal(r, purpose(why), buf)
 		},
 		Variants:    (*Comm).newVariants,
+		Logger:      (*Options).logger,
 		TakesIn:     func(c *Comm) bool { return c.world.lobby() != nil },
 		MayLeaveOut: (*Comm).mayLeaveOut, Unheard: (*Comm).unheard,
 		CallTimeout: func(c *Comm) time.Duration { return c.world.CallTimeout() },

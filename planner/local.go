@@ -3,7 +3,6 @@ package planner
 import (
 	"context"
 	"errors"
-	"log/slog"
 
 	"golang.org/x/sync/errgroup"
 
@@ -44,9 +43,6 @@ func LocalOn(t *levels.Topology, o *Options) ([]*Comm, error) {
 	config, err := s.config()
 	if err != nil {
 		return nil, err
-	}
-	if config.Log == nil {
-		config.Stalls = slog.Default() // as between processes: nobody else says why a test stands still
 	}
 	w := &world{World: local.NewShaped(t.Size(), config, s.Link)}
 	if err := s.observe(w, p.common.Managed, "", t); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/levels"
-	"github.com/tierflow/tierflow/planner/internal/cache"
+	"github.com/tierflow/tierflow/levels/files"
 	"github.com/tierflow/tierflow/planner/profile"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -76,7 +76,7 @@ func (c *callCounters) write() error {
 	}
 	data, err := p.Encode()
 	if err == nil {
-		err = cache.Write(c.file, data)
+		err = files.Output(c.file, data, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write the profile: %w", err)

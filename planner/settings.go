@@ -116,19 +116,19 @@ func (o *settings) tries() (bool, error) {
 // config returns the settings of an engine.
 func (o *settings) config() (executor.Config, error) {
 	limit, err := o.callTimeout()
-	return executor.Config{
+	c := executor.Config{
 		StallAfter: o.StallAfter, CloseTimeout: o.CloseTimeout, CallTimeout: limit, Log: o.Log, Hooks: o.Hooks, Progress: o.seams.Progress, Elsewhere: o.seams.Elsewhere,
-	}, err
+	}
+	if c.Log == nil {
+		c.Stalls = slog.Default() // nobody else says why a job, or a test, stands still
+	}
+	return c, err
 }
 
 // processConfig is config for processes, of a job that is managed or not.
 func (o *settings) processConfig(managed bool) (proc.Config, error) {
 	config, err := o.config()
-	c := proc.Config{Config: config, NoPeerReads: o.seams.NoPeerReads, Spread: managed, Congestion: o.Congestion}
-	if c.Log == nil {
-		c.Stalls = slog.Default()
-	}
-	return c, err
+	return proc.Config{Config: config, NoPeerReads: o.seams.NoPeerReads, Spread: managed, Congestion: o.Congestion}, err
 }
 
 // callTimeout returns the limit for calls; 0: none.

@@ -15,7 +15,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/tierflow/tierflow/planner"
@@ -85,12 +84,10 @@ func (o *Options) check(ctx context.Context, without bool) (*Options, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	switch {
-	case ctx == nil:
-		return nil, errors.New("elastic: the context is nil; allowed is any other, context.Background() for one")
-	case without:
-		return nil, errors.New("elastic: the function is nil; it is what each rank runs")
-	case o.Min < 0 || o.Wait < 0:
+	if err := inside.CheckFunction(ctx, without); err != nil {
+		return nil, fmt.Errorf("elastic: %w", err)
+	}
+	if o.Min < 0 || o.Wait < 0 {
 		return nil, fmt.Errorf("elastic: at least %d ranks, waiting for %v; allowed are numbers from 0 on", o.Min, o.Wait)
 	}
 	return o, nil
@@ -122,7 +119,7 @@ func Stay(ctx context.Context, c *planner.Comm, o *Options, f func(ctx context.C
 			return c, nil
 		case errors.Is(err, planner.ErrChange):
 			if became, failed = c.Grow(ctx, mostNewcomers); failed != nil && c.Err() == nil {
-				o.logger().Warn("newcomers could not be let in", "rank", c.Rank(), "err", failed)
+				calls.Logger(o.Options).Warn("newcomers could not be let in", "rank", c.Rank(), "err", failed)
 				became.Comm, failed = c, nil // as before
 			}
 		case planner.Recoverable(err) && alone <= mostAlone:
@@ -162,7 +159,7 @@ func (o *Options) shrink(ctx context.Context, c *planner.Comm, hung, almost []in
 	if len(hung) == 0 {
 		return c.Shrink(ctx)
 	}
-	log := o.logger()
+	log := calls.Logger(o.Options)
 	if few := calls.MayLeaveOut(c, hung); few != nil {
 		log.Warn("ranks that hang can't be left out", "rank", c.Rank(), "hung", hung, "why", few)
 		return c.Shrink(ctx)
@@ -203,14 +200,6 @@ func (o *Options) fill(ctx context.Context, c *planner.Comm) error {
 			return context.Cause(ctx)
 		}
 	}
-}
-
-// logger returns what hears of ranks that are left out.
-func (o *Options) logger() *slog.Logger {
-	if o.Options == nil || o.Options.Log == nil {
-		return slog.Default()
-	}
-	return o.Options.Log
 }
 
 // mostAlone is how often in a row a call is tried again without a lost rank: an operation panicking on one rank

@@ -82,12 +82,10 @@ func New(c *planner.Comm, o Options) (*Tuner, error) {
 // trial on any; a broken communicator is broken on all. Between
 // trials Run allocates nothing and sends nothing.
 func (t *Tuner) Run(ctx context.Context, call func(context.Context) error) error {
-	switch {
-	case ctx == nil:
-		return errors.New("tune: the context is nil; allowed is any other, context.Background() for one")
-	case call == nil:
-		return errors.New("tune: the function is nil; it is a call of the program")
-	case t == nil:
+	if err := inside.CheckFunction(ctx, call == nil); err != nil {
+		return fmt.Errorf("tune: %w", err)
+	}
+	if t == nil {
 		return call(ctx)
 	}
 	i, turn := t.search.Next()

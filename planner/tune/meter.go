@@ -11,6 +11,7 @@ import (
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner"
+	"github.com/tierflow/tierflow/planner/internal/inside"
 	"github.com/tierflow/tierflow/planner/raw"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
@@ -79,7 +80,7 @@ func benchOn(ctx context.Context, c *planner.Comm) (*measure.Bench, error) {
 
 // Complaints about arguments that are nil or zero.
 var (
-	errNoContext     = errors.New("the context is nil; allowed is any other, context.Background() for one")
+	errNoContext     = inside.ErrNoContext
 	errNoMeter       = errors.New("the meter is nil; allowed are those that NewMeter and NewBench make")
 	errNoExperiments = errors.New("this meter runs no experiments; allowed are those that NewMeter, NewBench and NewSimulatedMeter make")
 	errNoTopology    = errors.New("the topology is nil or zero; allowed are those that package levels makes")

@@ -5,6 +5,8 @@ package inside
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"time"
 	"unsafe"
 
@@ -47,12 +49,12 @@ type Calls[C, Col, O any] struct {
 	Internal func(c *C, r tasks.Request, why string, buf []byte) (*executor.Run, error)
 	Variants func(c *C, value string, numbers []int64, plans []string, of []*Col) (v Variants, names []string, holds int, err error)
 
-	// For package elastic: whether the job takes processes in; whether the others of c may go on without some ranks; which
-	// of some ranks don't notice soon that c is broken, which this call breaks; and the limit of c's calls, 0: none.
-	TakesIn     func(c *C) bool
-	MayLeaveOut func(c *C, ranks []int) error
-	Unheard     func(c *C, ctx context.Context, ranks []int) ([]int, error)
-	CallTimeout func(c *C) time.Duration
+	// For package elastic.
+	TakesIn     func(c *C) bool                                             // whether the job takes processes in
+	MayLeaveOut func(c *C, ranks []int) error                               // an error unless the others may go on without them
+	Unheard     func(c *C, ctx context.Context, ranks []int) ([]int, error) // breaks c; those of them that don't notice it soon
+	CallTimeout func(c *C) time.Duration                                    // the limit of c's calls; 0: none
+	Logger      func(o *O) *slog.Logger                                     // for warnings that must not get lost
 }
 
 var given any
@@ -62,6 +64,23 @@ func Give[C, Col, O any](c *Calls[C, Col, O]) { given = c }
 
 // Take returns them.
 func Take[C, Col, O any]() *Calls[C, Col, O] { return given.(*Calls[C, Col, O]) }
+
+// Errors of calls with a missing argument.
+var (
+	ErrNoContext  = errors.New("the context is nil; allowed is any other, context.Background() for one")
+	ErrNoFunction = errors.New("the function is nil; it is what each rank runs")
+)
+
+// CheckFunction returns an error if there is no context to call a function with, or no function.
+func CheckFunction(ctx context.Context, without bool) (err error) {
+	if ctx == nil {
+		err = ErrNoContext
+	}
+	if without {
+		err = errors.Join(err, ErrNoFunction)
+	}
+	return err
+}
 
 // Bytes is the memory of a slice. Its elements have no pointers.
 func Bytes[T any](s []T) []byte {
