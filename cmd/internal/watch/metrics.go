@@ -86,11 +86,10 @@ func ServeMetrics(ctx context.Context, address string) error {
 				return nil
 			}
 		case errors.Is(err, syscall.EADDRINUSE):
-			again := silent
-			if err = whoServes(ctx, address); errors.Is(err, errSilent) {
-				if silent = true; !again { // an agent that ends just now doesn't answer, either
-					err = nil
-				}
+			before := silent
+			err = whoServes(ctx, address)
+			if silent = errors.Is(err, errSilent); silent && !before { // an agent that ends just now doesn't answer, either
+				err = nil
 			}
 		}
 		if err != nil {
@@ -142,12 +141,11 @@ func whoServes(asked context.Context, address string) error {
 	case user != "":
 		return fmt.Errorf("%s is taken: tierflow serves metrics there for jobs of user %.20q, and none of user %s; give another address", address, user, own)
 	}
+	why := errSilent
 	if err == nil {
-		err = errors.New("it serves something else")
-	} else {
-		err = errSilent
+		why = errors.New("it serves something else")
 	}
-	return fmt.Errorf("%s is taken by another program, and no metrics are served: %w; give another address", address, err)
+	return fmt.Errorf("%s is taken by another program, and no metrics are served: %w; give another address", address, why)
 }
 
 // errSilent says that the server at an address gives no answer.
