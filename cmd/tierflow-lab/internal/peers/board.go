@@ -250,14 +250,14 @@ func (b *board) measureAt(ctx context.Context, parts []part, end time.Time, kept
 
 // boardSettings are tierflow as it is, on several nodes also without a measured machine, and the others' defaults.
 func boardSettings(p *place, found []peer) []setting {
-	all := []setting{{library: ourselves, variant: asItIs}}
+	all := []setting{byRule}
 	if p.nodes > 1 {
-		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
+		all = append(all, byMachine)
 	}
 	for _, l := range found {
 		all = append(all, asItIsOf(l.name))
 		if l.name == openMPI && p.isHierarchical() {
-			all = append(all, setting{library: openMPI, variant: "han, " + yieldName(true), mca: append([]string{"coll_han_priority", "100"}, yielding[true]...)})
+			all = append(all, openMPIHAN(true))
 		}
 	}
 	return all
@@ -326,15 +326,14 @@ func (f *boardFile) cells() (all []*compared) {
 			order = append(order, s.boardCell)
 		}
 	}
-	name := func(library, variant string) string { return setting{library: library, variant: variant}.String() }
 	for _, at := range order {
-		ours := by[key{at, name(ourselves, asMeasured)}]
-		off := by[key{at, name(ourselves, asItIs)}]
+		ours := by[key{at, byMachine.String()}]
+		off := by[key{at, byRule.String()}]
 		if ours == nil {
 			ours = off // on one node nothing is measured
 		}
 		ompi, other := by[key{at, asItIsOf(openMPI).String()}], by[key{at, asItIsOf(mpich).String()}]
-		han := by[key{at, name(openMPI, "han, "+yieldName(true))}]
+		han := by[key{at, openMPIHAN(true).String()}]
 		c := &compared{boardCell: at, Rounds: len(ours)}
 		var mine, ratios, best, offs, hans []float64
 		for round, s := range ours {

@@ -73,7 +73,7 @@ func TestBoardResumes(t *testing.T) {
 	b := newBoard()
 	b.topos, b.rates, b.regimes, b.ops, b.bytes, b.rounds = "1x2", "none", singleCalls, "barrier", "4", 1
 	b.record = filepath.Join(t.TempDir(), "board.json")
-	f := &boardFile{Samples: []sample{{boardCell{"1x2", "none", singleCalls, "barrier", 0}, setting{library: ourselves, variant: asItIs}.String(), 0, 5, "p"}}}
+	f := &boardFile{Samples: []sample{{boardCell{"1x2", "none", singleCalls, "barrier", 0}, byRule.String(), 0, 5, "p"}}}
 	if err := f.save(b.record); err != nil {
 		t.Fatal(err)
 	}

@@ -63,6 +63,12 @@ const (
 	asMeasured  = "measured machine"
 )
 
+// tierflow without a machine, and as it is by default.
+var (
+	byRule    = setting{library: ourselves, variant: asItIs}
+	byMachine = setting{library: ourselves, variant: asMeasured, measure: true}
+)
+
 func (s setting) String() string { return s.library + " " + s.variant }
 
 // cellsOf returns the cells to measure the setting on.
@@ -254,6 +260,11 @@ func openMPITuned(yields bool) setting {
 	return setting{library: openMPI, variant: "tuned, " + yieldName(yields), mca: yielding[yields]}
 }
 
+// openMPIHAN is Open MPI by its coll/han as it is.
+func openMPIHAN(yields bool) setting {
+	return setting{library: openMPI, variant: "han, " + yieldName(yields), mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...)}
+}
+
 // allocLeast is the least size in bytes for which the place of buffers matters: shorter
 // messages carry their bytes along.
 const allocLeast = 4 << 10
@@ -261,9 +272,9 @@ const allocLeast = 4 << 10
 // defaultSettings returns the settings of libraries as they are, ourselves first. The
 // cells decide which of our own are beside.
 func (s site) defaultSettings(found []string, c cells) []setting {
-	all := []setting{{library: ourselves, variant: asItIs}}
+	all := []setting{byRule}
 	if s.measured {
-		all = append(all, setting{library: ourselves, variant: asMeasured, measure: true})
+		all = append(all, byMachine)
 	}
 	if s.nodes == 1 {
 		of := cells{
@@ -296,10 +307,7 @@ func (s site) openMPIDefaults() (all []setting) {
 		}
 		all = append(all, openMPITuned(yields))
 		if s.isHierarchical() {
-			all = append(all, setting{
-				library: openMPI, variant: "han, " + yieldName(yields),
-				mca: append([]string{"coll_han_priority", "100"}, yielding[yields]...),
-			})
+			all = append(all, openMPIHAN(yields))
 		}
 	}
 	return all
