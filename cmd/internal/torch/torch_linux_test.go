@@ -87,10 +87,17 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 func ranks(t *testing.T, what string, n int, seed string) (out []string, errs []error) {
 	t.Helper()
 	python, store := withTorch(t), "file://"+filepath.Join(t.TempDir(), "store")
+	return runAll(n, func(r int) *exec.Cmd {
+		return command(t, python, "testdata/ranks.py", what, store, fmt.Sprint(r), fmt.Sprint(n), seed)
+	})
+}
+
+// runAll runs the commands of so many ranks at once, and returns what each prints and how it ends.
+func runAll(n int, of func(r int) *exec.Cmd) (out []string, errs []error) {
 	out, errs = make([]string, n), make([]error, n)
 	var all sync.WaitGroup
 	for r := range n {
-		c := command(t, python, "testdata/ranks.py", what, store, fmt.Sprint(r), fmt.Sprint(n), seed)
+		c := of(r)
 		all.Go(func() {
 			b, err := c.CombinedOutput()
 			out[r], errs[r] = string(b), err
@@ -203,17 +210,11 @@ func TestExample(t *testing.T) {
 		}
 		_, port, _ := net.SplitHostPort(l.Addr().String())
 		l.Close()
-		out, errs := make([]string, 2), make([]error, 2)
-		var all sync.WaitGroup
-		for r := range out {
+		out, errs := runAll(2, func(r int) *exec.Cmd {
 			c := command(t, python, "example/train.py", "--backend", backend, "--steps", "20", "../../tierflow/guide")
 			c.Env = append(c.Env, fmt.Sprint("RANK=", r), "WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+port)
-			all.Go(func() {
-				b, err := c.CombinedOutput()
-				out[r], errs[r] = string(b), err
-			})
-		}
-		all.Wait()
+			return c
+		})
 		if err := errors.Join(errs...); err != nil {
 			t.Fatalf("%s: %v\n%s", backend, err, out)
 		}

@@ -130,12 +130,7 @@ public:
 
 	Ptr<Work> gather(std::vector<Tensors> &outputs, Tensors &inputs, const c10d::GatherOptions &opts) override {
 		const Tensor t = only("gather", inputs);
-		check_root("gather", opts.rootRank);
-		Tensors list;
-		if (rank_ == opts.rootRank)
-			check_like("gather", list = only_list("gather", outputs, size_), t);
-		else if (!outputs.empty())
-			refuse("gather: only the root, rank ", opts.rootRank, ", gets results");
+		const Tensors list = list_of_root("gather", outputs, t, opts.rootRank, "gets results");
 		return start(OpType::GATHER, "tierflow:gather", inputs, outputs, [=, ns = limit(opts.timeout)](tf_comm *comm) {
 			const Tensor all = list.empty() ? Tensor() : rows(list), mine = list.empty() ? given(t) : apart(given(t), all);
 			run(comm, TF_GATHER, elements_of(t), 0, opts.rootRank, t.numel(), mine, all, ns);
@@ -145,12 +140,7 @@ public:
 
 	Ptr<Work> scatter(Tensors &outputs, std::vector<Tensors> &inputs, const c10d::ScatterOptions &opts) override {
 		const Tensor t = only("scatter", outputs);
-		check_root("scatter", opts.rootRank);
-		Tensors list;
-		if (rank_ == opts.rootRank)
-			check_like("scatter", list = only_list("scatter", inputs, size_), t);
-		else if (!inputs.empty())
-			refuse("scatter: only the root, rank ", opts.rootRank, ", gives tensors");
+		const Tensors list = list_of_root("scatter", inputs, t, opts.rootRank, "gives tensors");
 		return start(OpType::SCATTER, "tierflow:scatter", list, {outputs}, [=, ns = limit(opts.timeout)](tf_comm *comm) {
 			const Tensor mine = room(t);
 			run(comm, TF_SCATTER, elements_of(t), 0, opts.rootRank, t.numel(), list.empty() ? Tensor() : apart(flat(list), mine), mine, ns);
@@ -335,6 +325,18 @@ private:
 
 	void check_root(const char *call, int64_t root) const {
 		if (root < 0 || root >= size_) refuse(call, ": root ", root, "; ranks are 0 to ", size_ - 1);
+	}
+
+	/* list_of_root is the tensors, one of each rank and like t, that the root alone has. */
+	Tensors list_of_root(const char *call, const std::vector<Tensors> &lists, const Tensor &t, int root, const char *does) const {
+		check_root(call, root);
+		if (rank_ != root) {
+			if (!lists.empty()) refuse(call, ": only the root, rank ", root, ", ", does);
+			return {};
+		}
+		const Tensors list = only_list(call, lists, size_);
+		check_like(call, list, t);
+		return list;
 	}
 
 	static void check_kind(const char *call, const Tensors &list) {
