@@ -6,13 +6,15 @@ import base64
 import hashlib
 import os
 import pathlib
+import re
 import subprocess
 import sysconfig
 import tempfile
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-NAME, VERSION = "tierflow", "0.1.0.dev0"
+NAME = "tierflow"
+VERSION = re.search('__version__ = "(.*)"', HERE.joinpath(NAME, "__init__.py").read_text()).group(1)
 METADATA = f"Metadata-Version: 2.1\nName: {NAME}\nVersion: {VERSION}\nRequires-Python: >=3.9\nRequires-Dist: numpy\n"
 
 
