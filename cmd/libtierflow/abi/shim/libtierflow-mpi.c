@@ -519,7 +519,8 @@ static void say_missing(const char *list, const char *several) {
 
 /* all_have_shim reports whether all ranks have the shim, the same on all that have it. */
 static int all_have_shim(void) {
-	int *top, known, tag = 32767, all = 0;
+	static int all; /* an answer may come after the wait for it */
+	int *top, known, tag = 32767;
 	int64_t limit = join_time(), now = coarse();
 	PMPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &top, &known);
 	if (known) tag = *top;
@@ -528,8 +529,8 @@ static int all_have_shim(void) {
 		PMPI_Irecv(&all, 1, MPI_INT, 0, tag, MPI_COMM_WORLD, &r[0]);
 		PMPI_Isend(NULL, 0, MPI_INT, 0, tag, MPI_COMM_WORLD, &r[1]);
 		if (!await_all(2, r, NULL, now + 2 * limit)) { /* rank 0 may have begun to wait later */
-			all = 0;
 			if (leave_mark("said")) say_missing("0", "");
+			return 0;
 		}
 		return all;
 	}
