@@ -206,6 +206,20 @@ func TestPMIBarrierNamesTheWait(t *testing.T) {
 	})
 }
 
+// Nothing has been said to a manager that wasn't reached: the next try dials again.
+func TestFailedDialIsTriedAgain(t *testing.T) {
+	dials := 0
+	s := &session{label: "PMI", dial: func(context.Context) (net.Conn, error) {
+		dials++
+		return nil, errors.New("nobody listens")
+	}}
+	for try := 1; try <= 2; try++ {
+		if _, err := s.share(t.Context(), ""); fmt.Sprint(err) != "PMI: nobody listens" || dials != try {
+			t.Errorf("try %d: %v after %d dials", try, err, dials)
+		}
+	}
+}
+
 func TestPMICancelled(t *testing.T) {
 	s := &pmiServer{dialect: dialects["Slurm"], fence: fence{size: 2}}
 	all := s.start(t, false)

@@ -26,7 +26,7 @@ type manager interface {
 // process, however many jobs it joins one after the other.
 //
 //	new ─greet─▶ open ─spread*─▶ open ─bye─▶ left
-//	   any failure ─▶ broken
+//	   any failure after connecting ─▶ broken
 type session struct {
 	label string // of the launcher, in front of errors
 	dial  func(ctx context.Context) (net.Conn, error)
@@ -120,8 +120,8 @@ func (s *session) during(ctx context.Context, do func() error) error {
 	return fmt.Errorf("%s: %w", s.label, explainTimeout(ctx, err, time.Since(began)))
 }
 
-// open connects on the first call.
-func (s *session) open(ctx context.Context) error {
+// open connects if that has not succeeded before.
+func (s *session) open(ctx context.Context) (err error) {
 	switch {
 	case s.left:
 		return errHasLeft
@@ -130,8 +130,8 @@ func (s *session) open(ctx context.Context) error {
 	case s.conn != nil:
 		return nil
 	}
-	s.conn, s.broken = s.dial(ctx)
-	return s.broken
+	s.conn, err = s.dial(ctx)
+	return err
 }
 
 // waitError is an unfinished wait for all ranks.
