@@ -48,7 +48,8 @@ func (s *rehearsal) prove(seen []Priced, limit float64) []Priced {
 }
 
 // longest returns about how long the longest message between nodes is, bytes: a segment, or a
-// piece of it, or a node's share of it if algorithms divide it among all first.
+// piece of it, or a node's share of it if algorithms divide it among all first. Blocks that go straight
+// from their source to their place don't count: no cache has them twice, however they are cut.
 func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 	g, err := s.asked.Outline(p)
 	if err != nil {
@@ -56,10 +57,10 @@ func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 	}
 	for _, ph := range g.Phases {
 		n := g.On.Widest(ph.Level)
-		if n < 2 || ph.Level < g.On.Depth()-1 {
+		c, _ := p.For(ph.Kind)
+		if n < 2 || ph.Level < g.On.Depth()-1 || n == s.asked.On.Size() && s.goesStraight(c, ph.Kind.Op) {
 			continue
 		}
-		c, _ := p.For(ph.Kind)
 		one := min(p.Segment, s.asked.Request().Bytes())
 		if c.Inner > 0 {
 			one = min(one, c.Inner)
@@ -73,4 +74,18 @@ func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 		bytes = max(bytes, one)
 	}
 	return bytes
+}
+
+// goesStraight reports whether a choice has each block of an operation sent once, by the rank that has it to the
+// one that it is for.
+func (s *rehearsal) goesStraight(c tasks.Choice, op tasks.Collective) bool {
+	a, known := s.reg.Algorithm(c)
+	if !known || op != tasks.Gather && op != tasks.Scatter && op != tasks.Alltoall {
+		return false
+	}
+	switch a.Traffic[op].Schedule {
+	case submodules.StarTree, submodules.AllAtOnce, submodules.OneByOne:
+		return true
+	}
+	return false
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -39,7 +40,7 @@ func TestHastyChoicesSave(t *testing.T) {
 	for range 60 {
 		m := hastyMachine(rng)
 		topo := tasktest.Topology(t, []string{"4x2", "4x1", "7x1", "3x3", "2x4"}[rng.IntN(5)])
-		coll := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall}[rng.IntN(6)]
+		coll := []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce, tasks.Allgather, tasks.ReduceScatter, tasks.Alltoall, tasks.Scatter, tasks.Gather}[rng.IntN(8)]
 		r := tasktest.Request(coll, int64(256*math.Pow(4096, rng.Float64())))
 		ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
 		c, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
@@ -62,6 +63,43 @@ func TestHastyChoicesSave(t *testing.T) {
 	}
 	if changed < 10 {
 		t.Errorf("%d choices are not the rule's, want ten at least", changed)
+	}
+}
+
+// On hasty numbers messages are no longer than those measured, for they may come from a cache. Only blocks that
+// go straight to their places may be: they aren't cut into pieces for nothing.
+func TestHastyMessagesAreShort(t *testing.T) {
+	m := hastyMachine(rand.New(rand.NewPCG(7, 7)))
+	link := m.Links[len(m.Links)-1] // without a rate, on two processors
+	link.Level, link.Byte, link.Latency, link.Send, link.Recv = 'i', 0.12, 0, 5e3, 7e3
+	m.Links, m.Cores.InAll = append(m.Links[:len(m.Links)-1:len(m.Links)-1], link), 2
+	whole := 0
+	for _, spec := range []string{"4x1", "4x2", "3x2", "3x1", "5x1", "6x1"} {
+		topo := tasktest.Topology(t, spec)
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allgather, tasks.Scatter, tasks.Gather, tasks.Alltoall} {
+			r := tasktest.Request(coll, 1<<20)
+			ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+			c, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), priced.Hasty)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Ruled {
+				continue
+			}
+			p := c.Plans[0].Plan
+			between, _ := p.Choice("i")
+			if p.Segment <= 256<<10 || between.Inner > 0 {
+				continue
+			}
+			whole++
+			straight := coll == tasks.Scatter || coll == tasks.Gather || coll == tasks.Alltoall
+			if !straight || topo.Size() > topo.Nodes() && !p.Shape.IsFlat() || between.Algorithm != submodules.Linear && between.Algorithm != submodules.Pairwise {
+				t.Errorf("%v on %v: %v has longer messages than were measured", r, topo, p)
+			}
+		}
+	}
+	if whole < 3 {
+		t.Errorf("%d choices send whole blocks, want three at least", whole)
 	}
 }
 
