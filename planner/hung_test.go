@@ -239,7 +239,8 @@ func TestCloseWithoutAHungRank(t *testing.T) {
 			if c.Rank() == 2 {
 				defer one.Done()
 				others.Wait()
-				if _, err := c.Shrink(ctx); !errors.Is(err, planner.ErrExcluded) {
+				// Ranks that have left already may not have told it of their decision.
+				if _, err := c.Shrink(ctx); !errors.Is(err, planner.ErrExcluded) && (first || !errors.Is(err, planner.ErrMinority)) {
 					return fmt.Errorf("the left out rank hears %w", err)
 				}
 				return c.Close()

@@ -174,8 +174,8 @@ func (j *Job) adopt(e *edge) error {
 }
 
 // look finds out whether a missing rank still takes connections, and counts it as lost if
-// it doesn't. A stopped process does, by its kernel. A host may be silent for as long as on
-// an edge.
+// it doesn't, and its goodbye doesn't come within comeTime: it may have left, and the news be on its way. A stopped process
+// does, by its kernel. A host may be silent for as long as on an edge.
 func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 	if _, known := since[r]; !known {
 		since[r] = time.Now()
@@ -184,6 +184,7 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 	switch {
 	case err == nil || j.life.Err() != nil:
 		delete(since, r)
+	case isRefused(err) && time.Since(since[r]) < comeTime:
 	case isRefused(err):
 		j.lose(nil, r, fmt.Errorf("%w: it takes no connections any more: %w", ErrLost, err))
 	case time.Since(since[r]) > silenceTime:

@@ -172,3 +172,18 @@ func TestGoodbyeBeyondTheCut(t *testing.T) {
 		}
 	}
 }
+
+// TestRefusalIsNoLossAtOnce: a rank that takes no connections any more may have left, and its goodbye be on its way.
+func TestRefusalIsNoLossAtOnce(t *testing.T) {
+	jobs := enterAll(t, configs(t, 2))
+	defer closeSoon(jobs)
+	watch(jobs[0])
+	watch(jobs[1])
+	jobs[1].door.close()
+	for _, missed := range []time.Duration{-time.Hour, comeTime} { // the first: since just now, on however slow a machine
+		jobs[0].look(1, map[levels.Rank]time.Time{1: time.Now().Add(-missed)})
+		if gone := jobs[0].goneError(1); errors.Is(gone, ErrLost) != (missed > 0) {
+			t.Errorf("missed for %v: %v", missed, gone)
+		}
+	}
+}
