@@ -184,8 +184,7 @@ func (j *Job) look(r levels.Rank, since map[levels.Rank]time.Time) {
 	switch {
 	case err == nil || j.life.Err() != nil:
 		delete(since, r)
-	case isRefused(err) && time.Since(since[r]) < comeTime:
-	case isRefused(err):
+	case isRefused(err) && time.Since(since[r]) >= comeTime:
 		j.lose(nil, r, fmt.Errorf("%w: it takes no connections any more: %w", ErrLost, err))
 	case time.Since(since[r]) > silenceTime:
 		j.lose(nil, r, fmt.Errorf("%w: it can't be reached: %w", ErrLost, err))

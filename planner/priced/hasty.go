@@ -80,12 +80,6 @@ func (s *rehearsal) longest(p tasks.Plan) (bytes int64) {
 // one that it is for.
 func (s *rehearsal) goesStraight(c tasks.Choice, op tasks.Collective) bool {
 	a, known := s.reg.Algorithm(c)
-	if !known || op != tasks.Gather && op != tasks.Scatter && op != tasks.Alltoall {
-		return false
-	}
-	switch a.Traffic[op].Schedule {
-	case submodules.StarTree, submodules.AllAtOnce, submodules.OneByOne:
-		return true
-	}
-	return false
+	isMoved := op == tasks.Gather || op == tasks.Scatter || op == tasks.Alltoall
+	return known && isMoved && a.Traffic[op].Partners == submodules.Others
 }
