@@ -63,3 +63,24 @@ func TestWindow(t *testing.T) {
 		}
 	}
 }
+
+// Sends wait for the last long one before them, and for no short one.
+func TestTurns(t *testing.T) {
+	var turns submodules.Turns
+	for i, test := range []struct {
+		bytes int64
+		after dag.ID
+	}{
+		{submodules.ShortSend, submodules.None},
+		{submodules.ShortSend + 1, submodules.None},
+		{8, 1},
+		{1 << 20, 1},
+		{1 << 20, 3},
+		{8, 4},
+	} {
+		if got := turns.Before(); got != test.after {
+			t.Errorf("send %d waits for %d, want %d", i, got, test.after)
+		}
+		turns.Put(dag.ID(i), test.bytes)
+	}
+}

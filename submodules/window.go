@@ -28,3 +28,23 @@ func (w *Window) Put(size int, step dag.ID) {
 
 // Turn returns the next step's place among so many, which it shares with the one before.
 func (w *Window) Turn(size int) int { return w.n % size }
+
+// ShortSend is the longest message that leaves beside others of its rank, bytes.
+const ShortSend = 64 << 10
+
+// Turns has a rank's long sends to its children leave one after the other, in the order of a schedule:
+// a send comes after [Turns.Before]. At the same time they would share the wire, and all be there
+// when the last one is: 256 KiB would take more than six messages' time along a binomial tree of 16, and not
+// four. Short ones are independent: a late child holds up its own tree alone. The zero
+// value is ready.
+type Turns struct{ long Window }
+
+// Before returns the step that the next send waits for; [None] before the first long one.
+func (t *Turns) Before() dag.ID { return t.long.Before(1) }
+
+// Put adds a send of n bytes.
+func (t *Turns) Put(step dag.ID, n int64) {
+	if n > ShortSend {
+		t.long.Put(1, step)
+	}
+}

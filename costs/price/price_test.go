@@ -72,6 +72,13 @@ func TestPricesAreSimulatedTimes(t *testing.T) {
 		{tasks.Allgather, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=nbc/linear,s=sm", 0.05},
 		{tasks.ReduceScatter, "a:1,b:9,c:2,d:1,e:3", 4 << 10, "shape=han,fs=all,w=1,i=adapt/ring,s=sm", 0.1},
 		{tasks.Barrier, "64x1", 0, "shape=ar,fs=all,w=4,i=nbc/dissemination", 0.02},
+		{tasks.Bcast, "16x1", 256 << 10, "shape=han,fs=all,w=1,i=nbc/binomial", 0.02}, // long sends in turns
+		{tasks.Bcast, "13x1", 1 << 20, "shape=han,fs=all,w=1,i=adapt/binomial", 0.02},
+		{tasks.Bcast, "23x1", 1 << 20, "shape=han,fs=all,w=1,i=nbc/knomial", 0.02},
+		{tasks.Scatter, "13x1", 256 << 10, "shape=han,fs=all,w=1,i=nbc/binomial", 0.05},
+		{tasks.Scatter, "4x2", 1 << 20, "shape=flat,fs=all,w=1,i=adapt/linear", 0.05}, // a near rank beside far ones
+		{tasks.Gather, "4x2", 1 << 20, "shape=flat,fs=all,w=1,i=adapt/linear", 0.05},
+		{tasks.Gather, "3x4", 256 << 10, "shape=flat,fs=all,w=1,i=nbc/linear", 0.05},
 	} {
 		cell{tasktest.Request(tc.coll, tc.bytes), tc.spec, tc.plan}.checkPrice(t, machine.Assumed(), tc.off)
 	}

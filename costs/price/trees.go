@@ -121,8 +121,7 @@ func (t *tree) passOn(b limb) (hop, busy Terms, wire float64) {
 }
 
 // longestPath returns the longest path below a place with so many in its tree. Messages to its children
-// pass its wire and its processor one after the other. Large ones do so in turns: all are there
-// when the last one is. In a reduce the smallest trees are combined first.
+// pass its wire and its processor one after the other, in a reduce the smallest trees first.
 func (t *tree) longestPath(size int) (path Terms) {
 	if size <= 1 {
 		return path
@@ -146,8 +145,6 @@ func (t *tree) longestPath(size int) (path Terms) {
 			}
 			before = later(before, way)
 			path = later(path.plus(work(busy.Work)), before)
-		case t.n > turn:
-			path = later(path, way.plus(wait.times(float64(len(limbs)-1))))
 		default:
 			path = later(path, before.plus(way))
 			before = before.plus(wait)
@@ -156,9 +153,6 @@ func (t *tree) longestPath(size int) (path Terms) {
 	t.paths[size] = path
 	return path
 }
-
-// turn is what a message may have on the wire before others have a turn, bytes.
-const turn = 128 << 10
 
 // loadOf returns what it takes of a place with such limbs to pass on a segment. Unless it is the
 // root it hears one too, or sends one: with a part for each of so many places.

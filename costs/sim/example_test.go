@@ -38,5 +38,5 @@ func Example() {
 	}
 	// Output:
 	// 120512 steps of 4 programs: 29.577733ms
-	// 3710 steps of 8 programs: 163.925719ms
+	// 3710 steps of 8 programs: 53.682168ms
 }

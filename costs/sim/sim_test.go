@@ -149,3 +149,32 @@ func TestPath(t *testing.T) {
 		t.Errorf("path\n%q, want\n%q", got, want)
 	}
 }
+
+// Whole messages along a tree have their sender's wire one after the other: a bcast takes as many messages' time as
+// the tree is deep in rounds, from every root. All at once they would take more than half as much again.
+func TestWholeMessagesTakeTurns(t *testing.T) {
+	for _, test := range []struct {
+		nodes, rounds int
+		inter         string
+	}{{16, 4, "nbc/binomial"}, {13, 4, "adapt/binomial"}, {16, 6, "nbc/knomial"}, {7, 4, "adapt/binary"}} {
+		for _, bytes := range []int64{128 << 10, 1 << 20} {
+			plan := "shape=han,fs=all,w=1,i=" + test.inter
+			one := run(t, tasks.Bcast, "2x1", bytes, plan, machine.Assumed(), sim.Options{}).Time
+			for root := range test.nodes {
+				request, topology, p := problem(t, tasks.Bcast, fmt.Sprintf("%dx1", test.nodes), bytes, plan)
+				request.Root = levels.Rank(root)
+				job, err := sim.Compile(request, topology, p, all.Submodules())
+				if err != nil {
+					t.Fatal(err)
+				}
+				result, err := job.Run(machine.Assumed(), sim.Options{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := float64(result.Time) / float64(one); got > 1.05*float64(test.rounds) {
+					t.Errorf("%s, %d nodes, %d B, root %d: as long as %.2f messages, want %d", test.inter, test.nodes, bytes, root, got, test.rounds)
+				}
+			}
+		}
+	}
+}

@@ -248,8 +248,10 @@ func connect(ctx context.Context, job Job, peer levels.Rank, number uint32) conn
 	return own(peer, number, c)
 }
 
-// notSentLow keeps the kernel from queueing bulk before control frames, bytes.
-const notSentLow = 128 << 10
+// notSentLow is how much the kernel may hold back of what was written to a connection, bytes. It leaves before
+// control frames, and beside the next message to another rank, as a message counts as sent when so
+// much of it is left: no more than a short one has, see submodules.ShortSend.
+const notSentLow = 64 << 10
 
 // own duplicates a connection's descriptor and closes the connection. Of a TLS connection
 // it keeps the session to seal and open records.

@@ -1,6 +1,7 @@
 // Package adapt lowers tasks to event-driven trees of sends and receives: each inner
 // segment moves on as soon as it is there, and waits for no other. It is the design
-// of ADAPT (Luo et al., HPDC 2018), HAN's submodule between nodes.
+// of ADAPT (Luo et al., HPDC 2018), HAN's submodule between nodes. Inner segments of over
+// 64 KiB leave a rank one after the other, which ADAPT doesn't have: see [submodules.Turns].
 //
 // Requests in flight are bounded as there, by steps that wait for earlier ones of the
 // same task: memory and posted receives don't grow with the message. It emits steps

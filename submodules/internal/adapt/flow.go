@@ -25,8 +25,8 @@ type outlet struct {
 	sent submodules.Window
 }
 
-func (o *outlet) send(e *submodules.Emitter, src tasks.Span, after dag.ID) dag.ID {
-	step := e.Send(o.to, src, after, o.sent.Before(MaxSends))
+func (o *outlet) send(e *submodules.Emitter, src tasks.Span, after ...dag.ID) dag.ID {
+	step := e.Send(o.to, src, append(after, o.sent.Before(MaxSends))...)
 	o.sent.Put(MaxSends, step)
 	return step
 }
@@ -45,6 +45,24 @@ func outlets(to []levels.Rank) []outlet {
 		all[i].to = r
 	}
 	return all
+}
+
+// fan is the inner segments to all children of a rank.
+type fan struct {
+	to    []outlet
+	turns submodules.Turns
+	sent  []dag.ID // steps of the last segment
+}
+
+// send sends a segment to all. The steps are good until the next call.
+func (f *fan) send(e *submodules.Emitter, src tasks.Span, after dag.ID) []dag.ID {
+	f.sent = f.sent[:0]
+	for i := range f.to {
+		step := f.to[i].send(e, src, after, f.turns.Before())
+		f.turns.Put(step, src.Len)
+		f.sent = append(f.sent, step)
+	}
+	return f.sent
 }
 
 // inlet is the inner segments from one rank. Whoever takes one calls used with the step that

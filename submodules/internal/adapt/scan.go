@@ -1,7 +1,6 @@
 package adapt
 
 import (
-	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/trees"
 	"github.com/tierflow/tierflow/tasks"
@@ -94,7 +93,7 @@ func prefix(shape trees.Shape) lowering {
 		at := seatsFrom(c.Group.Leader, c)
 		place := shape(at.me, at.n)
 		near := at.neighbours(place.Parent, place.LargestFirst())
-		in, out := inlet{from: near.parent}, outlets(near.children)
+		in, out := inlet{from: near.parent}, fan{to: outlets(near.children)}
 		for off, n := range c.Pieces() {
 			data, got := c.Src.Cut(off, n), submodules.None
 			if near.parent != nobody {
@@ -103,13 +102,10 @@ func prefix(shape trees.Shape) lowering {
 				}
 				got = in.recv(e, data, submodules.None)
 			}
-			var used []dag.ID
-			for i := range out {
-				used = append(used, out[i].send(e, data, got))
-			}
+			sent := out.send(e, data, got)
 			put := c.Precede(e, data, off, n, got)
 			if near.parent != nobody {
-				in.noteUse(e.Join(append(append(used, put...), got)...))
+				in.noteUse(e.Join(append(append(sent, put...), got)...))
 				put = append(put, got)
 			}
 			e.Ready(put...)

@@ -42,14 +42,14 @@ func (s seats) neighbours(parent int, children []int) neighbours {
 }
 
 // bcast: each inner segment comes from the parent and goes to all children, in
-// the order given.
+// the order given; long ones one after the other.
 //
 //	time →   0    1    2    3    4
 //	inner 0  recv send
 //	inner 1       recv send
 //	inner 2            recv send
 func bcast(e *submodules.Emitter, c *submodules.Call, near neighbours) {
-	in, out := inlet{from: near.parent}, outlets(near.children)
+	in, out := inlet{from: near.parent}, fan{to: outlets(near.children)}
 	for off, n := range c.Pieces() {
 		data, got := c.Dst.Cut(off, n), submodules.None
 		if near.parent != nobody {
@@ -57,9 +57,7 @@ func bcast(e *submodules.Emitter, c *submodules.Call, near neighbours) {
 			in.noteUse(got)
 			e.Ready(got)
 		}
-		for i := range out {
-			out[i].send(e, data, got)
-		}
+		out.send(e, data, got)
 	}
 	if near.parent == nobody {
 		e.ReadyAtStart()

@@ -1,5 +1,6 @@
 // Package nbc lowers tasks to rounds, as Libnbc does (Hoefler, Lumsdaine, Rehm, SC
-// 2007). It is HAN's submodule Libnbc. The steps of a rank's round run side by side,
+// 2007). It is HAN's submodule Libnbc. The steps of a rank's round run side by side, except for
+// long messages down a tree, see [submodules.Turns],
 // and the next round begins when all of them have ended. Nothing overlaps across
 // rounds, and a task's result is there when its last round ends.
 //

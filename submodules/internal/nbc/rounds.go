@@ -10,9 +10,10 @@ import (
 // rounds emits the schedule of one rank: added steps go into the open round, and end closes it.
 // An empty round is none.
 type rounds struct {
-	e    *submodules.Emitter
-	gate dag.ID   // the end of the round before
-	open []dag.ID // its steps
+	e     *submodules.Emitter
+	gate  dag.ID           // the end of the round before
+	open  []dag.ID         // its steps
+	turns submodules.Turns // of sends to children
 }
 
 // send and recv add moving spans, each in a message.
@@ -26,6 +27,13 @@ func (r *rounds) recv(from levels.Rank, dst ...tasks.Span) {
 	for _, s := range dst {
 		r.open = append(r.open, r.e.Recv(from, s, r.gate))
 	}
+}
+
+// sendChild adds a send to a child of a tree; long ones leave in the order of these calls.
+func (r *rounds) sendChild(to levels.Rank, src tasks.Span) {
+	step := r.e.Send(to, src, r.gate, r.turns.Before())
+	r.turns.Put(step, src.Len)
+	r.open = append(r.open, step)
 }
 
 // reduce adds dst = a ⊕ b.

@@ -143,7 +143,7 @@ func prefixBy(shape trees.Shape) lowering {
 			r.end()
 		}
 		for _, child := range place.LargestFirst() {
-			r.send(c.RankAt(child), prefix)
+			r.sendChild(c.RankAt(child), prefix)
 		}
 		r.open = append(r.open, c.Precede(r.e, prefix, 0, c.Dst.Len, r.gate)...)
 		r.end()

@@ -112,7 +112,7 @@ func binomialScatter(r *rounds, c *submodules.Call) {
 	for i := len(place.Children) - 1; i >= 0; i-- { // the largest branch has the longest way
 		child := place.Children[i]
 		if s := b.of(child, end(place, i)); s.Len > 0 {
-			r.send(c.RankAt(child), s)
+			r.sendChild(c.RankAt(child), s)
 		}
 	}
 	if me != 0 {

@@ -15,7 +15,7 @@ func down(shape trees.Shape) lowering {
 			r.end()
 		}
 		for _, child := range place.LargestFirst() {
-			r.send(c.RankAt(child), c.Dst)
+			r.sendChild(c.RankAt(child), c.Dst)
 		}
 	}
 }
