@@ -134,7 +134,7 @@ func sampleTime(t *testing.T) time.Duration {
 	case testing.Short():
 		return 2 * time.Second
 	}
-	return 10 * time.Second
+	return 4 * time.Second
 }
 
 // randomSum is what many programs came to.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -86,10 +87,23 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 // ranks runs ranks.py, and returns what each rank prints and how it ends.
 func ranks(t *testing.T, what string, n int, seed string) (out []string, errs []error) {
 	t.Helper()
-	python, store := withTorch(t), "file://"+filepath.Join(t.TempDir(), "store")
-	return runAll(n, func(r int) *exec.Cmd {
-		return command(t, python, "testdata/ranks.py", what, store, fmt.Sprint(r), fmt.Sprint(n), seed)
-	})
+	python, dir := withTorch(t), t.TempDir()
+	c := command(t, python, "testdata/ranks.py", what, "file://"+filepath.Join(dir, "store"), fmt.Sprint(n), seed, dir)
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
+	statuses, err := c.CombinedOutput()
+	of := strings.Fields(string(statuses))
+	if err != nil || len(of) != n {
+		t.Fatalf("%v: %s", err, statuses)
+	}
+	for r := range n {
+		printed, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(r)))
+		if err == nil && of[r] != "0" {
+			err = errors.New("status " + of[r])
+		}
+		out, errs = append(out, string(printed)), append(errs, err)
+	}
+	return out, errs
 }
 
 // runAll runs the commands of so many ranks at once, and returns what each prints and how it ends.

@@ -59,7 +59,7 @@ func TestBugsAreFound(t *testing.T) {
 			}
 		}
 		all.Go(func() {
-			cmd := exec.CommandContext(t.Context(), "go", "test", "-vet=off", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestAllStates$", ".")
+			cmd := exec.CommandContext(t.Context(), "go", "test", "-failfast", "-vet=off", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestAllStates$", ".")
 			out, err := cmd.CombinedOutput()
 			if err == nil || !strings.Contains(string(out), "--- FAIL: TestAllStates") {
 				t.Errorf("%s: not found: %v\n%s", bug.name, err, out)
