@@ -137,3 +137,26 @@ func TestDeterministicContradicted(t *testing.T) {
 		return err
 	})
 }
+
+// All ranks have the bits of rank 0, however many exchange in a round.
+func TestSameBitsOnAllRanks(t *testing.T) {
+	for _, topo := range []string{"4x1", "8x1", "13x1", "16x1"} {
+		for _, radix := range []string{"", "//4", "//8"} {
+			sums := make([][]float32, tasktest.Topology(t, topo).Size())
+			succeed(t, topo, &planner.Options{Plan: "shape=ar,i=nbc/recdoubling" + radix}, func(ctx context.Context, c *planner.Comm) error {
+				draw := rand.New(rand.NewPCG(2, uint64(c.Rank())))
+				in, out := make([]float32, 300), make([]float32, 300)
+				for i := range in {
+					in[i] = float32(draw.NormFloat64() * math.Exp2(draw.Float64()*20))
+				}
+				sums[c.Rank()] = out
+				return planner.Allreduce(ctx, c, in, out, tasks.Sum)
+			})
+			for rank, sum := range sums {
+				if !slices.Equal(sum, sums[0]) {
+					t.Errorf("%s, recdoubling%s: rank %d has other bits than rank 0", topo, radix, rank)
+				}
+			}
+		}
+	}
+}

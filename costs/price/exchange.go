@@ -31,7 +31,11 @@ func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
 	case s == submodules.CirculantGraph && op == tasks.Allreduce && n > 0:
 		x.addCirculant(n, 0, true)
 		x.addCirculant(n, 0, false)
-	case s == submodules.CirculantGraph && n == 0, s == submodules.DistanceDoubling && op == tasks.Allreduce:
+	case s == submodules.DistanceDoubling && op == tasks.Allreduce:
+		for unit, radix := 1, max(w.number, 2); unit < x.size; unit *= radix {
+			x.addDigit(unit, min(radix, (x.size+unit-1)/unit), n, false)
+		}
+	case s == submodules.CirculantGraph && n == 0:
 		x.addCirculant(n, 0, false)
 	case s == submodules.CirculantGraph && op == tasks.ReduceScatter, s == submodules.RecursiveHalving:
 		x.addCirculant(n, shards, true)
@@ -46,8 +50,9 @@ func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
 		}
 	case s == submodules.RecursiveDoubling:
 		x.addFolded(n, true, func(members int) {
-			for m := 1; m < members; m *= 2 {
-				x.addRound(m, n, true)
+			most := 1 << int(math.Log2(float64(max(w.number, 2))))
+			for m := 1; m < members; m *= most {
+				x.addDigit(m, min(most, members/m), n, true)
 			}
 		})
 	case s == submodules.NeighborExchange:
@@ -100,11 +105,23 @@ func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
 	x.first = x.first.plus(hop)
 }
 
+// addDigit adds a round of messages of n bytes to all ranks that differ in a digit of so many values, those of the next
+// value being so many places away.
+func (x *exchange) addDigit(places, values int, n float64, combines bool) {
+	x.addRound(places, n, combines)
+	for digit := 2; digit < values; digit++ {
+		x.addBeside(digit*places, n)
+		if combines && n > 0 {
+			x.addOwn(Terms{Work: x.step + x.crowdedCombine(n), Processor: x.step})
+		}
+	}
+}
+
 // addBeside adds a message of n bytes to the last round, to ranks so many places away.
 func (x *exchange) addBeside(places int, n float64) {
 	l, far := x.linkTo(places)
 	busy, wire := l.sendTime(n)+l.recvTime(n), float64(far)*x.lanes*l.wireTime(n)
-	x.first = x.first.plus(later(Terms{Wire: wire}, Terms{Processor: busy}))
+	x.first = x.first.plus(later(Terms{Wire: wire}, Terms{Processor: max(l.sendTime(n), l.recvTime(n))}))
 	x.busy.Processor += busy
 	x.wired += wire
 }

@@ -97,7 +97,7 @@ var competitors = map[tasks.Collective][]stanza{
 	tasks.Allreduce: slices.Concat(
 		[]stanza{
 			{whole, []row{
-				of(tasks.AR, 4, everyRank),
+				of(tasks.AR, 4, everyRank+" nbc/recdoubling//4 nbc/recdoubling//8"),
 				of(tasks.Han, 4, "nbc/linear", linearRoot),
 				of(tasks.Han, 4, "adapt/binomial adapt/binomial//4"),
 				of(tasks.Han, 4, "", func(c *entry) bool { return c.bytes >= 2<<10 }),
@@ -130,7 +130,7 @@ var competitors = map[tasks.Collective][]stanza{
 	tasks.Scatter:       spokes,
 	tasks.Alltoall:      slices.Concat(exchanges(tasks.Flat), exchanges(tasks.Lanes), exchanges(tasks.Han)),
 	tasks.Barrier: {{whole, []row{
-		of(tasks.AR, 4, "nbc/dissemination nbc/recdoubling"),
+		of(tasks.AR, 4, "nbc/dissemination nbc/dissemination//4 nbc/dissemination//8 nbc/recdoubling"),
 		of(tasks.Han, 4, "nbc/linear", linearRoot),
 	}}},
 }

@@ -18,6 +18,8 @@ type underTest struct {
 	algo submodules.Algorithm
 	op   tasks.Collective
 	most int // ranks of a group
+
+	number int // the algorithm's; 0: the usual one
 }
 
 // cut is how a message is divided; bytes, elements being of four.
@@ -144,6 +146,34 @@ func (u underTest) groups() error {
 				}
 				if err := u.counts(r, h); err != nil {
 					return fmt.Errorf("led by %d: %w", leader, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// numbers checks groups under other numbers than the usual one.
+func (u underTest) numbers() error {
+	for _, u.number = range append([]int{3}, u.algo.Number.Worth...) {
+		for _, spec := range []string{"5", "9", "17"} {
+			topo, err := levels.Parse(spec)
+			if err != nil {
+				return err
+			}
+			for _, h := range u.ledBy(topo) {
+				for _, r := range u.requests() {
+					if r.Rooted() {
+						r.Root = h.Root()
+					}
+					if r.Coll.HasData() {
+						r.Count = 11
+					}
+					for _, c := range u.cuts()[:2] {
+						if err := u.check(r, h, u.plan(r, h, c)); err != nil {
+							return err
+						}
+					}
 				}
 			}
 		}
@@ -291,7 +321,7 @@ func (u underTest) plan(r tasks.Request, h *levels.Hierarchy, c cut) tasks.Plan 
 		p = p.Set(string(sym), tasks.Choice{Submodule: star{}.Name()})
 		if u.sub.Reach() == submodules.Anywhere || h.WithinNodes(k) {
 			kind := tasks.Kind{Symbol: sym, Op: u.op}
-			p = p.Set(kind.String(), tasks.Choice{Submodule: u.sub.Name(), Algorithm: u.algo.Name, Inner: c.inner})
+			p = p.Set(kind.String(), tasks.Choice{Submodule: u.sub.Name(), Algorithm: u.algo.Name, Inner: c.inner, N: u.number})
 		}
 	}
 	return p

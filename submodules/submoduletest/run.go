@@ -30,10 +30,13 @@ func Run(t *testing.T, s submodules.Submodule) {
 	report("refuses", func() error { return refuses(s) })
 	for _, a := range s.Algorithms() {
 		for _, op := range a.Ops {
-			u := underTest{s, a, op, maxGroup}
+			u := underTest{sub: s, algo: a, op: op, most: maxGroup}
 			report(a.Name+"/"+op.String()+"/groups", u.groups)
 			report(a.Name+"/"+op.String()+"/levels", u.levels)
 			report(a.Name+"/"+op.String()+"/hand", u.hand)
+			if a.Number.Taken() {
+				report(a.Name+"/"+op.String()+"/numbers", u.numbers)
+			}
 			if s.Reach() == submodules.Anywhere { // others share memory, and send few messages
 				report(a.Name+"/"+op.String()+"/traits", u.traits)
 			} else if a.Handed == submodules.Posted {

@@ -42,7 +42,7 @@ func flowsOf(s submodules.Schedule, op tasks.Collective, n, number int) (flows, 
 		}
 		f.shift(1, float64(rounds))
 	case submodules.RecursiveDoubling, submodules.HalvingDoubling:
-		f.fold(s, op)
+		f.fold(s, op, max(number, 2))
 	case submodules.RecursiveHalving:
 		f.pairs(n, func(distance int) float64 { return float64(distance) })
 	case submodules.CirculantGraph:
@@ -135,9 +135,9 @@ func (f *flows) pairs(members int, parts func(distance int) float64) {
 	}
 }
 
-// fold is an exchange of pairs. Each rank beyond a power of two hands its data over to one of
-// the others first.
-func (f *flows) fold(s submodules.Schedule, op tasks.Collective) {
+// fold is an exchange of pairs, or of all that differ in a digit of a radix. Each rank beyond a power of two hands its
+// data over to one of the others first.
+func (f *flows) fold(s submodules.Schedule, op tasks.Collective, radix int) {
 	members, all := 1, float64(f.n)
 	for members*2 <= f.n {
 		members *= 2
@@ -149,7 +149,15 @@ func (f *flows) fold(s submodules.Schedule, op tasks.Collective) {
 		f.pairs(f.n, func(int) float64 { return all })
 		return
 	case s == submodules.RecursiveDoubling:
-		f.pairs(members, func(int) float64 { return all })
+		for unit := 1; unit < members; unit *= radix {
+			for r := range members {
+				for digit := range min(radix, members/unit) {
+					if other := r + (digit-r/unit%radix)*unit; other != r {
+						f.send(r, other, all)
+					}
+				}
+			}
+		}
 	case op == tasks.Reduce: // halves, then a gather from all but the leader
 		f.pairs(members, func(distance int) float64 { return all / float64(2*distance) })
 		for r := 1; r < members; r++ {
@@ -202,7 +210,7 @@ func (f *flows) circulant(op tasks.Collective) {
 // distances sends all of a rank's data, or the blocks with a digit in their way; or nothing, to
 // tell.
 func (f *flows) distances(op tasks.Collective, radix int) {
-	if op != tasks.Alltoall {
+	if op == tasks.Allgather {
 		radix = 2
 	}
 	for unit := 1; unit < f.n; unit *= radix {

@@ -136,7 +136,7 @@ func problems(s submodules.Submodule, sought string) string {
 	checks := []func() error{func() error { return declares(s) }, func() error { return refuses(s) }}
 	for _, a := range s.Algorithms() {
 		for _, op := range a.Ops {
-			u := underTest{s, a, op, 4}
+			u := underTest{sub: s, algo: a, op: op, most: 4}
 			checks = append(checks, u.groups, u.levels)
 		}
 	}

@@ -362,13 +362,8 @@ func (u underTest) compilePrograms(n, leader int, c cut, number int) ([]*submodu
 	if !known {
 		return nil, nil
 	}
+	u.number = number
 	p := u.plan(r, h, c)
-	for _, key := range p.Keys() {
-		if one, _ := p.Choice(key); one.Submodule == u.sub.Name() {
-			one.N = number
-			p = p.Set(key, one)
-		}
-	}
 	progs := make([]*submodules.Program, h.Topology().Size())
 	for rank := range progs {
 		if progs[rank], err = submodules.CompileFor(r, h, p, levels.Rank(rank), submodules.Registry{u.sub, star{}}); err != nil {

@@ -32,7 +32,7 @@ func TestWrongTraits(t *testing.T) {
 		{tasks.Bcast, twice, "its number is usually 2: rank 0: lowered twice, the steps differ"},
 	} {
 		s := named{broken{algorithms: test.wrong, lower: byNumber}}
-		err := underTest{s, s.Algorithms()[0], test.op, maxGroup}.traits()
+		err := underTest{sub: s, algo: s.Algorithms()[0], op: test.op, most: maxGroup}.traits()
 		if test.want == "" && err != nil {
 			t.Errorf("a right trait: %v", err)
 		}
@@ -45,7 +45,7 @@ func TestWrongTraits(t *testing.T) {
 // A submodule over links whose row says that ranks read each other's memory is a complaint.
 func TestWrongHand(t *testing.T) {
 	s := named{broken{algorithms: func(a *submodules.Algorithm) { a.Handed = submodules.Read }, lower: byNumber}}
-	if err := (underTest{s, s.Algorithms()[0], tasks.Bcast, maxGroup}).hand(); err == nil || err.Error() != "the trait Handed is read, but data is by link" {
+	if err := (underTest{sub: s, algo: s.Algorithms()[0], op: tasks.Bcast, most: maxGroup}).hand(); err == nil || err.Error() != "the trait Handed is read, but data is by link" {
 		t.Errorf("got %v", err)
 	}
 }

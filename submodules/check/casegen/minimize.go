@@ -10,7 +10,7 @@ import (
 
 // Smaller lists the cases one step simpler than c, those that save most first: fewer ranks,
 // ranks in block order, fewer elements, root 0, buffers apart, one segment, a window of one, no
-// hierarchy, default algorithms. None is listed twice or equal to c, and no chain of them is
+// hierarchy or a plain one, default algorithms. None is listed twice or equal to c, and no chain of them is
 // endless. Some may not fit their plans.
 func Smaller(c Case) []Case {
 	var all []Case
@@ -111,6 +111,9 @@ func simpler(p tasks.Plan) []tasks.Plan {
 	add(func(p *tasks.Plan) { p.Segment = tasks.Whole })
 	add(func(p *tasks.Plan) { p.Window = 1 })
 	add(func(p *tasks.Plan) { p.Shape = tasks.Flat })
+	if p.Shape != tasks.Flat { // of shapes with levels han is the one with fewest tasks
+		add(func(p *tasks.Plan) { p.Shape = tasks.Han })
+	}
 	for _, key := range p.Keys() {
 		c, _ := p.Choice(key)
 		add(func(p *tasks.Plan) { *p = p.Set(key, tasks.Choice{Submodule: c.Submodule, Algorithm: c.Algorithm}) })

@@ -94,6 +94,23 @@ func TestMinimize(t *testing.T) {
 	}
 }
 
+// Of shapes with levels the plainest is left, if any fails.
+func TestMinimizeShape(t *testing.T) {
+	c := makeCase(t, tasks.Request{Coll: tasks.Allreduce, Count: 10, Type: tasks.Int32, Op: tasks.Sum}, "2x2", "shape=rsag,fs=all,w=1,i=adapt,s=sm")
+	for _, tc := range []struct {
+		fails func(tasks.Shape) bool
+		want  tasks.Shape
+	}{
+		{func(s tasks.Shape) bool { return s != tasks.Flat }, tasks.Han},
+		{func(s tasks.Shape) bool { return s == tasks.RSAG }, tasks.RSAG},
+		{func(tasks.Shape) bool { return true }, tasks.Flat},
+	} {
+		if got := casegen.Minimize(c, func(o casegen.Case) bool { return tc.fails(o.Plan.Shape) }).Plan.Shape; got != tc.want {
+			t.Errorf("shape %v is left, want %v", got, tc.want)
+		}
+	}
+}
+
 // TestSmallerEnds: whatever is drawn, every chain of smaller cases comes to an
 // end, where nothing is left to simplify, and all cases on the way are valid.
 func TestSmallerEnds(t *testing.T) {

@@ -8,11 +8,16 @@ import "github.com/tierflow/tierflow/submodules"
 //	round 0   0→1 1→2 2→3 3→4 4→0
 //	round 1   0→2 1→3 2→4 3→0 4→1
 //	round 2   0→4 1→0 2→1 3→2 4→3
+//
+// With a radix of four it tells three in a round, at four times the distance of before, and so on (n-way
+// dissemination: Hoefler et al., IPDPS 2006).
 func dissemination(r *rounds, c *submodules.Call) {
-	n := len(c.Group.Ranks)
-	for distance := 1; distance < n; distance *= 2 {
-		r.send(c.Group.Ranks[c.Member(c.Me+distance)], c.Src)
-		r.recv(c.Group.Ranks[c.Member(c.Me-distance)], c.Dst)
+	n, radix := len(c.Group.Ranks), max(2, c.N)
+	for unit := 1; unit < n; unit *= radix {
+		for distance := unit; distance < min(n, unit*radix); distance += unit {
+			r.send(c.Group.Ranks[c.Member(c.Me+distance)], c.Src)
+			r.recv(c.Group.Ranks[c.Member(c.Me-distance)], c.Dst)
+		}
 		r.end()
 	}
 }

@@ -85,7 +85,8 @@ var algorithms = submodules.Catalogue[lowering]{
 	{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.RecDoubling, Source: "Thakur, Rabenseifner, Gropp, IJHPCA 2005; coll/libnbc",
-			Doc:    "recursive doubling: log2(n) exchanges of all that two ranks have",
+			Doc:    "recursive doubling: log2(n) exchanges of all that two ranks have; an allreduce in digits of a radix takes fewer rounds of more messages",
+			Number: submodules.Number{Meaning: "radix of an allreduce, a power of two or the one below", Usual: 2, Worth: []int{4, 8}},
 			Needs:  []submodules.Restriction{submodules.NeedsPowerOfTwo},
 			Traits: submodules.Traits{Folds: true, Traffic: submodules.Alike(submodules.RecursiveDoubling, submodules.Doublings, submodules.Doublings, tasks.Allreduce, tasks.Allgather, tasks.Scan, tasks.Exscan)},
 		},
@@ -148,6 +149,7 @@ var algorithms = submodules.Catalogue[lowering]{
 		Algorithm: submodules.Algorithm{
 			Name: submodules.Dissemination, Source: "Hensgen, Finkel, Manber, IJPP 1988; Open MPI calls it bruck",
 			Doc:    "each round a rank tells one twice as far what it has heard: log2(n) rounds, any number of ranks",
+			Number: submodules.Number{Meaning: "radix", Usual: 2, Worth: []int{4, 8}},
 			Needs:  []submodules.Restriction{submodules.NeedsNoData},
 			Traits: submodules.Traits{Traffic: submodules.Alike(submodules.DistanceDoubling, submodules.Doublings, 0, tasks.Allreduce)},
 		},
