@@ -6,6 +6,7 @@ type stage struct {
 	root  load    // of the leader of all ranks, or of each where all do the same
 	inner load    // of the busiest of the others
 	total float64 // of all processors together, ns
+	along float64 // wire time during which processors are busy with other pieces, ns
 	lag   float64 // how long a rank keeps a place in its window, ns
 }
 
@@ -34,6 +35,7 @@ type sums struct {
 	fill        Terms
 	root, inner []load // by level
 	total       float64
+	along       float64
 	lag         float64
 }
 
@@ -41,6 +43,7 @@ func (s *sums) addStage(st *stage, level int) {
 	s.fill = s.fill.plus(st.first)
 	s.root[level], s.inner[level] = s.root[level].plus(st.root), s.inner[level].plus(st.inner)
 	s.total += st.total
+	s.along += st.along
 	s.lag = max(s.lag, st.lag)
 }
 
@@ -60,14 +63,16 @@ func (s *sums) busiest() (t Terms) {
 // terms returns what so many segments take.
 func (s *sums) terms(count, window, cores float64) (t Terms) {
 	t = s.fill
+	along := s.along
 	if count > 1 {
 		each := s.busiest()
 		t = each.times(count)
+		along = t.Wire
 		t.Filling = max(0, s.fill.sum()-each.sum())
 		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())
 	}
 	if cores > 0 {
-		t.Processor = max(t.Processor, s.total*count/cores-t.Work)
+		t.Processor = max(t.Processor, s.total*count/cores-t.Work-along)
 	}
 	return t
 }

@@ -137,6 +137,13 @@ func TestSharedCores(t *testing.T) {
 	if shared := c.price(t, m); free == 0 || shared <= free {
 		t.Errorf("64 ranks on two processors take %v ns, each on its own %v", shared, free)
 	}
+	// A byte on the wire keeps no processor busy.
+	for _, plan := range []string{"fs=all,w=1,i=circulant/blocks/10KiB", "fs=10KiB,w=8,i=adapt/chain", "fs=10KiB,w=8,i=adapt/binary"} {
+		c := cell{tasktest.Request(tasks.Bcast, 1<<20), "8x1", "shape=han," + plan}
+		if free, shared := c.price(t, machine.Assumed()), c.price(t, m); free == 0 || shared > 1.1*free {
+			t.Errorf("%s: %v ns on two processors, %v on eight, and the wire is busiest", plan, shared, free)
+		}
+	}
 }
 
 // What a wire that was idle lets through at once saves nothing: the next call finds it used up.

@@ -296,6 +296,7 @@ func (t *tree) blockStage(block float64) (s stage) {
 	if t.rises() {
 		s.root.in, s.root.out = s.root.out, 0
 	}
-	s.lag, s.total = s.first.sum(), float64(t.size-1)*s.inner.busy.sum()
+	s.lag, s.total = s.first.sum(), float64(t.size-1)*count*busy.sum()
+	s.along = (count - 1) * wire
 	return s
 }

@@ -73,7 +73,7 @@ func ChooseAmong(m *machine.Machine, asked *builtin.Asked, ruled tasks.Plan, riv
 		return c, nil
 	}
 	isHasty := margin >= Hasty && s.left > 0
-	if isHasty && !s.simulateRule(ruled) {
+	if s.left > 0 && !s.simulateRule(ruled) && isHasty {
 		c.Rule.Price, _ = p.Plan(ruled)
 		c.Large = true
 		return c, nil

@@ -44,6 +44,28 @@ func TestOffers(t *testing.T) {
 	}
 }
 
+// On exact numbers, too, the rule's plan is simulated: another one is chosen only if it takes less than that. Here ranks share two
+// processors, where prices are worst.
+func TestRuleIsSimulated(t *testing.T) {
+	m := machine.Assumed()
+	m.Links[len(m.Links)-1].BurstBytes, m.Cores.InAll, m.Cores.Switch = 20<<10, 2, 9000
+	for _, spec := range []string{"4x1", "8x1", "13x1"} {
+		for _, coll := range []tasks.Collective{tasks.Bcast, tasks.Reduce, tasks.Allreduce} {
+			for _, bytes := range []int64{4 << 10, 16 << 10, 64 << 10, 256 << 10} {
+				topo, r := tasktest.Topology(t, spec), tasktest.Request(coll, bytes)
+				ruled, _ := builtin.Choose(r, topo, tasks.Plan{})
+				c, err := priced.Choose(m, builtin.Ask(r, topo), ruled, all.Submodules(), priced.Exact)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if c.Rule.Simulated == 0 || c.Plans[0].Time() > c.Rule.Simulated {
+					t.Errorf("%v on %s: %v takes %.0f ns, the rule's %v %.0f", r, spec, c.Plans[0].Plan, c.Plans[0].Time(), ruled, c.Rule.Simulated)
+				}
+			}
+		}
+	}
+}
+
 // Plans without a price, and requests without rivals, leave it to the rule.
 func TestRuleStays(t *testing.T) {
 	for _, tc := range []struct {
