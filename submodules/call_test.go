@@ -84,3 +84,29 @@ func TestTurns(t *testing.T) {
 		turns.Put(dag.ID(i), test.bytes)
 	}
 }
+
+// Every number differs from 0 in digits that Digits yields, and no value of a digit alone is beyond them.
+func TestDigits(t *testing.T) {
+	for radix := 2; radix <= 9; radix++ {
+		for n := 1; n <= 70; n++ {
+			reach, last := 1, 0
+			for unit, values := range submodules.Digits(n, radix) {
+				if unit != reach || values < 2 || values > radix || (values-1)*unit >= n {
+					t.Fatalf("%d numbers, radix %d: a digit worth %d has %d values", n, radix, unit, values)
+				}
+				reach, last = unit*radix, unit*values
+			}
+			if n > 1 && last < n || n == 1 && last != 0 {
+				t.Fatalf("%d numbers, radix %d: the last digit ends at %d", n, radix, last)
+			}
+		}
+	}
+}
+
+func TestPowerOfTwo(t *testing.T) {
+	for n := 1; n <= 70; n++ {
+		if p := submodules.PowerOfTwo(n); p&(p-1) != 0 || p > n || 2*p <= n {
+			t.Errorf("the largest power of two up to %d is not %d", n, p)
+		}
+	}
+}

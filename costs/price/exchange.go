@@ -1,7 +1,6 @@
 package price
 
 import (
-	"math"
 	"slices"
 
 	"github.com/tierflow/tierflow/submodules"
@@ -14,7 +13,7 @@ type exchange struct {
 	group
 	lanes float64 // groups of one rank of each node, all busy at the same time; 1 or more
 	skew  float64 // imbalance: the largest part over the mean; 1: all are equal
-	pairs int     // hypercube: its size, a power of two; in round k rank r's partner is r XOR 2^k; 0: it is none
+	pairs int     // hypercube: its size, a power of two; rank r's partner is r XOR places; 0: it is none
 	first Terms
 	wired float64 // transfer time on the busiest wire, ns
 	line  float64 // queueing delay at the busiest node's wire in the first round, of the last rank, ns
@@ -32,8 +31,8 @@ func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
 		x.addCirculant(n, 0, true)
 		x.addCirculant(n, 0, false)
 	case s == submodules.DistanceDoubling && op == tasks.Allreduce:
-		for unit, radix := 1, max(w.number, 2); unit < x.size; unit *= radix {
-			x.addDigit(unit, min(radix, (x.size+unit-1)/unit), n, false)
+		for unit, values := range submodules.Digits(x.size, max(w.number, 2)) {
+			x.addDigit(unit, values, n, false)
 		}
 	case s == submodules.CirculantGraph && n == 0:
 		x.addCirculant(n, 0, false)
@@ -50,9 +49,8 @@ func (x *exchange) stage(w *way, op tasks.Collective, n float64) (stage, bool) {
 		}
 	case s == submodules.RecursiveDoubling:
 		x.addFolded(n, true, func(members int) {
-			most := 1 << int(math.Log2(float64(max(w.number, 2))))
-			for m := 1; m < members; m *= most {
-				x.addDigit(m, min(most, members/m), n, true)
+			for unit, values := range submodules.Digits(members, submodules.PowerOfTwo(max(w.number, 2))) {
+				x.addDigit(unit, values, n, true)
 			}
 		})
 	case s == submodules.NeighborExchange:
@@ -105,12 +103,11 @@ func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
 	x.first = x.first.plus(hop)
 }
 
-// addDigit adds a round of messages of n bytes to all ranks that differ in a digit of so many values, those of the next
-// value being so many places away.
-func (x *exchange) addDigit(places, values int, n float64, combines bool) {
-	x.addRound(places, n, combines)
+// addDigit adds a round of messages of n bytes to all ranks that differ in a digit of [submodules.Digits].
+func (x *exchange) addDigit(unit, values int, n float64, combines bool) {
+	x.addRound(unit, n, combines)
 	for digit := 2; digit < values; digit++ {
-		x.addBeside(digit*places, n)
+		x.addBeside(digit*unit, n)
 		if combines && n > 0 {
 			x.addOwn(Terms{Work: x.step + x.crowdedCombine(n), Processor: x.step})
 		}
@@ -160,13 +157,13 @@ func (x *exchange) linkTo(places int) (l *link, far int) {
 	return x.link, far
 }
 
-// countCrossing returns how many ranks of the busiest node speak with one of another node, if the
-// numbers of partners differ in one bit.
-func (x *exchange) countCrossing(bit int) int {
+// countCrossing returns how many ranks of the busiest node speak with one of another node, if a rank's partner is
+// the exclusive or of its number and places.
+func (x *exchange) countCrossing(places int) int {
 	folded := x.size - x.pairs // so many have handed over to the rank before them
 	rank := func(i int) int { return min(i, folded) + i }
 	return x.countPassed(func(yield func(from, to int) bool) {
-		for i := 0; i < x.pairs && yield(rank(i), rank(i^bit)); i++ {
+		for i := 0; i < x.pairs && yield(rank(i), rank(i^places)); i++ {
 		}
 	})
 }
@@ -174,7 +171,7 @@ func (x *exchange) countCrossing(bit int) int {
 // addFolded adds the rounds of the largest power of two of members. If there are more ranks,
 // one of every two neighbours hands over to the other one first, and may hear the result.
 func (x *exchange) addFolded(n float64, back bool, rounds func(members int)) {
-	members := 1 << int(math.Log2(float64(x.size)))
+	members := submodules.PowerOfTwo(x.size)
 	if members < x.size {
 		x.addFolding(n, true)
 	}

@@ -94,8 +94,8 @@ func (x *exchange) addOneByOne(n float64) {
 // addBruck adds Bruck's rounds: blocks of n bytes go by the digits of their way in a radix. Each is
 // copied into a message and out of it, and to its place in the end.
 func (x *exchange) addBruck(radix int, n float64) {
-	for unit := 1; unit < x.size; unit *= radix {
-		for digit := 1; digit < radix && digit*unit < x.size; digit++ {
+	for unit, values := range submodules.Digits(x.size, radix) {
+		for digit := 1; digit < values; digit++ {
 			period := unit * radix
 			blocks := float64(x.size/period*unit + min(max(0, x.size%period-digit*unit), unit))
 			if digit == 1 {

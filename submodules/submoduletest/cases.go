@@ -127,13 +127,45 @@ func (u underTest) shape(r tasks.Request) tasks.Shape {
 	return tasks.Flat
 }
 
-// groups checks single groups of every size under several leaders.
+// groups checks single groups of every size.
 func (u underTest) groups() error {
+	var sizes []int
+	for n := 1; n <= u.most; n++ {
+		sizes = append(sizes, n)
+	}
+	return u.onGroups(sizes, u.counts)
+}
+
+// numbers checks groups under other numbers than the usual one.
+func (u underTest) numbers() error {
+	for _, u.number = range append([]int{3}, u.algo.Number.Worth...) {
+		if err := u.onGroups([]int{5, 9, 17}, u.fewCuts); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fewCuts checks a request of some elements, whole and cut.
+func (u underTest) fewCuts(r tasks.Request, h *levels.Hierarchy) error {
+	if r.Coll.HasData() {
+		r.Count = 11
+	}
+	for _, c := range u.cuts()[:2] {
+		if err := u.check(r, h, u.plan(r, h, c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// onGroups checks all requests on single groups of some sizes, under several leaders.
+func (u underTest) onGroups(sizes []int, check func(tasks.Request, *levels.Hierarchy) error) error {
 	requests := u.requests()
 	if requests == nil {
 		return fmt.Errorf("%v: submoduletest knows no request with tasks of this operation", u.op)
 	}
-	for n := 1; n <= u.most; n++ {
+	for _, n := range sizes {
 		topo, err := levels.Parse(strconv.Itoa(n))
 		if err != nil {
 			return err
@@ -144,36 +176,8 @@ func (u underTest) groups() error {
 				if r.Rooted() {
 					r.Root = leader
 				}
-				if err := u.counts(r, h); err != nil {
+				if err := check(r, h); err != nil {
 					return fmt.Errorf("led by %d: %w", leader, err)
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// numbers checks groups under other numbers than the usual one.
-func (u underTest) numbers() error {
-	for _, u.number = range append([]int{3}, u.algo.Number.Worth...) {
-		for _, spec := range []string{"5", "9", "17"} {
-			topo, err := levels.Parse(spec)
-			if err != nil {
-				return err
-			}
-			for _, h := range u.ledBy(topo) {
-				for _, r := range u.requests() {
-					if r.Rooted() {
-						r.Root = h.Root()
-					}
-					if r.Coll.HasData() {
-						r.Count = 11
-					}
-					for _, c := range u.cuts()[:2] {
-						if err := u.check(r, h, u.plan(r, h, c)); err != nil {
-							return err
-						}
-					}
 				}
 			}
 		}

@@ -12,11 +12,10 @@ import "github.com/tierflow/tierflow/submodules"
 // With a radix of four it tells three in a round, at four times the distance of before, and so on (n-way
 // dissemination: Hoefler et al., IPDPS 2006).
 func dissemination(r *rounds, c *submodules.Call) {
-	n, radix := len(c.Group.Ranks), max(2, c.N)
-	for unit := 1; unit < n; unit *= radix {
-		for distance := unit; distance < min(n, unit*radix); distance += unit {
-			r.send(c.Group.Ranks[c.Member(c.Me+distance)], c.Src)
-			r.recv(c.Group.Ranks[c.Member(c.Me-distance)], c.Dst)
+	for unit, values := range submodules.Digits(len(c.Group.Ranks), max(2, c.N)) {
+		for digit := 1; digit < values; digit++ {
+			r.send(c.Group.Ranks[c.Member(c.Me+digit*unit)], c.Src)
+			r.recv(c.Group.Ranks[c.Member(c.Me-digit*unit)], c.Dst)
 		}
 		r.end()
 	}

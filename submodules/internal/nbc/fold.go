@@ -16,10 +16,8 @@ type fold struct {
 // newFold returns the fold of c's group with keep standing for its pair. In the other pairs the lower
 // rank does.
 func newFold(c *submodules.Call, keep int) fold {
-	n, members := len(c.Group.Ranks), 1
-	for 2*members <= n {
-		members *= 2
-	}
+	n := len(c.Group.Ranks)
+	members := submodules.PowerOfTwo(n)
 	return fold{pairs: n - members, members: members, keep: keep}
 }
 

@@ -1,9 +1,6 @@
 package nbc
 
 import (
-	"iter"
-	"math/bits"
-
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -21,25 +18,11 @@ import (
 func recursiveDoubling(r *rounds, c *submodules.Call) {
 	p, stands := newPartial(r, c, 0)
 	if stands {
-		for distance, width := range digits(p.fold.members, c.N) {
+		for distance, width := range submodules.Digits(p.fold.members, submodules.PowerOfTwo(max(2, c.N))) {
 			p.exchange(distance, width)
 		}
 	}
 	p.unfold()
-}
-
-// digits yields the distance of members whose numbers differ by one in a digit, and how many values the digit
-// has: a power of two, up to a radix; 0: two. Members are a power of two, so the last digit may be
-// shorter.
-func digits(members, radix int) iter.Seq2[int, int] {
-	most := 1 << (bits.Len(uint(max(2, radix))) - 1)
-	return func(yield func(distance, width int) bool) {
-		for distance := 1; distance < members; distance *= most {
-			if !yield(distance, min(most, members/distance)) {
-				return
-			}
-		}
-	}
 }
 
 // exchange combines the sums of all members that differ in one digit. All do so in the order of the
