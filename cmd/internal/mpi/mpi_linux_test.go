@@ -335,7 +335,7 @@ func TestValgrind(t *testing.T) {
 		t.Skip("SKIPPED: valgrind is not here")
 	}
 	onEach(t, func(t *testing.T, mpi library, shim string) {
-		out, err := mpi.under(t, shim, []string{"TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, "valgrind", "--suppressions="+shim+forValgrind, mpi.program(t, "progress"))
+		out, err := mpi.under(t, shim, []string{"GODEBUG=cpu.rdtscp=off", "TIERFLOW_MPI_AFTER=1", "TIERFLOW_MPI_VERBOSE=1"}, "valgrind", "--suppressions="+shim+forValgrind, mpi.program(t, "progress"))
 		about := regexp.MustCompile(`(?m)^==\d+== +(at|by) 0x.*libtierflow\.so\)$`).FindAllString(out, -1)
 		if err != nil || len(about) > 10 || !counted(out, "allreduce 5 0") || !strings.Contains(out, "ERROR SUMMARY: ") {
 			t.Errorf("%v, errors at %v\n%s", err, about, out)

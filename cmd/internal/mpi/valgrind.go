@@ -39,7 +39,10 @@ func suppressions() string {
 	var b strings.Builder
 	b.WriteString(`# For valgrind's memcheck: it doesn't know the stacks and the heap of Go in libtierflow.so.
 #
-#   mpirun -n 2 valgrind --suppressions=libtierflow-mpi.so.supp ./prog
+#   GODEBUG=cpu.rdtscp=off mpirun -n 2 valgrind --suppressions=libtierflow-mpi.so.supp ./prog
+#
+# On processors without the instruction RDTSCP valgrind tells programs that it is there, and then stops them at it (3.19).
+# With this GODEBUG, Go does without.
 #
 # Buffers that the program gives to tierflow's calls are looked at no more: with TIERFLOW_MPI=off MPI's calls look at them.
 `)
