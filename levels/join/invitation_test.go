@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -55,6 +58,20 @@ func invitedConfigs(t *testing.T, n int) ([]Config, *board) {
 	return cs, b
 }
 
+// freePort is one that nobody listens on for now. It is below the ports that the kernel gives to others meanwhile.
+func freePort(t testing.TB) string {
+	t.Helper()
+	for range 100 {
+		port := strconv.Itoa(20_000 + rand.IntN(10_000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
+	}
+	t.Fatal("no port of 100 is free")
+	return ""
+}
+
 func TestJoinByInvitation(t *testing.T) {
 	for what, spoil := range map[string]func(r int, c *Config){
 		"nothing given":    func(int, *Config) {},
@@ -82,11 +99,10 @@ func TestJoinByInvitation(t *testing.T) {
 func TestInvitationGivesWay(t *testing.T) {
 	t.Parallel() // it mostly waits
 	cs, _ := invitedConfigs(t, 3)
-	at := configs(t, 1)[0]
+	at := "127.0.0.1:" + freePort(t) // rank 0 listens there itself
 	for r := range cs {
-		cs[r].Rendezvous, cs[r].Secret = at.Rendezvous, "mine"
+		cs[r].Rendezvous, cs[r].Secret = []string{at}, "mine"
 	}
-	at.Listener.Close() // rank 0 listens there itself
 	mustJoin(t, cs)
 	cs, _ = invitedConfigs(t, 2)
 	cs[0].Secret = "mine"

@@ -68,12 +68,17 @@ func (s *Search) priceRequest(i int) []table.Candidate {
 	some := []table.Candidate{best}
 	for _, c := range all[:fastest] {
 		if !raced(c) && c.From == table.FromPredicted {
-			by := best.NS / c.NS
-			c.NS, c.Low, c.High = best.NS, by*c.Low, by*c.High
-			some = append(some, c)
+			some = append(some, scaledTo(c, best.NS))
 		}
 	}
 	return append(some, all[fastest+1:]...)
+}
+
+// scaledTo is a candidate with another time, and an interval around it in proportion.
+func scaledTo(c table.Candidate, ns float64) table.Candidate {
+	by := ns / c.NS
+	c.NS, c.Low, c.High = ns, min(by*c.Low, ns), max(by*c.High, ns) // a product may be a rounding off
+	return c
 }
 
 // knowsRule reports whether the time of the built-in rule's plan is known for request i, if it

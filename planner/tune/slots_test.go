@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks/tasktest"
 )
 
@@ -98,5 +99,24 @@ func TestSlotsOnDrawnMachines(t *testing.T) {
 	}
 	if several < 50 {
 		t.Errorf("%d of 300 times more than one machine had a place", several)
+	}
+}
+
+// A time moved to another one keeps it inside its interval, to the last bit: a table with another one isn't read.
+func TestScaledInterval(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 11))
+	off := 0
+	for range 10_000 {
+		ns, to := 1e6*rng.Float64(), 1e6*rng.Float64()
+		c := scaledTo(table.Candidate{NS: ns, Low: ns, High: ns * (1 + rng.Float64())}, to)
+		if c.NS != to || c.Low > c.NS || c.NS > c.High {
+			t.Fatalf("%v by %v: %+v", ns, to/ns, c)
+		}
+		if to/ns*ns > to {
+			off++
+		}
+	}
+	if off == 0 {
+		t.Error("no product was a rounding off")
 	}
 }
