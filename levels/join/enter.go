@@ -184,11 +184,16 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		PID: os.Getpid(), Born: process.Born(os.Getpid()), Space: process.Space(), UID: os.Geteuid(), Hello: cfg.Hello,
 	}
 	var err error
-	if self.Host, err = thisHost(); err != nil || j.Size == 1 {
+	if self.Host, err = thisHost(); err != nil {
 		return self, nil, err
 	}
-	if j.own, err = cfg.addresses(); err != nil {
-		return nil, nil, err
+	if j.Size > 1 {
+		if j.own, err = cfg.addresses(); err != nil {
+			return nil, nil, err
+		}
+	}
+	if self.Kind = hostKind(os.DirFS("/"), self.Host.Name, interfacesOf(j.own)); j.Size == 1 {
+		return self, nil, nil
 	}
 	j.sharesPorts = cfg.Ports != ""
 	j.filtered = len(cfg.Interfaces) > 0 || cfg.isLocal()

@@ -24,6 +24,7 @@ type Peer struct {
 	Size    int // of the job, as this rank was told
 	Version int // of this package's protocol
 	Host    Host
+	Kind    string           // of the host: its processors and the speed of its network; empty: unknown
 	Node    string           // override of the node's identity, if any
 	NUMA    string           // NUMA domain of the node; empty: unknown, or several
 	Site    string           // site of the node; empty: unknown
@@ -81,6 +82,8 @@ func (p *Peer) check() error {
 		return fmt.Errorf("a job of %d ranks has no such rank", p.Size)
 	case len(p.Addrs) > maxAddresses:
 		return fmt.Errorf("%d addresses; allowed are %d", len(p.Addrs), maxAddresses)
+	case len(p.Kind) > maxKind:
+		return fmt.Errorf("a kind of host of %d bytes; allowed are %d", len(p.Kind), maxKind)
 	case len(p.Hello) > MaxHello:
 		return fmt.Errorf("hello of %d bytes; allowed are %d", len(p.Hello), MaxHello)
 	case slices.ContainsFunc(p.Addrs, func(a netip.AddrPort) bool { return !a.IsValid() || a.Port() == 0 }):

@@ -85,6 +85,7 @@ type packed struct {
 type common struct {
 	Version int
 	Host    Host
+	Kind    string       `json:",omitempty"`
 	Node    string       `json:",omitempty"`
 	NUMA    string       `json:",omitempty"`
 	Site    string       `json:",omitempty"`
@@ -109,7 +110,7 @@ func (t *table) encode() []byte {
 	var p packed
 	index := map[string]int{}
 	for _, peer := range t.Peers {
-		c := common{peer.Version, peer.Host, peer.Node, peer.NUMA, peer.Site, peer.UID, peer.Space, nil, peer.Offer}
+		c := common{peer.Version, peer.Host, peer.Kind, peer.Node, peer.NUMA, peer.Site, peer.UID, peer.Space, nil, peer.Offer}
 		r := row{X: peer.Unix, P: peer.PID, B: peer.Born, H: peer.Hello}
 		for _, a := range peer.Addrs {
 			c.IPs = append(c.IPs, a.Addr())
@@ -170,7 +171,7 @@ func (p *packed) peer(rank levels.Rank, size int) (*Peer, error) {
 		return nil, errors.New("too many addresses")
 	}
 	peer := &Peer{
-		Rank: rank, Size: size, Version: c.Version, Host: c.Host, Node: c.Node, NUMA: c.NUMA, Site: c.Site,
+		Rank: rank, Size: size, Version: c.Version, Host: c.Host, Kind: c.Kind, Node: c.Node, NUMA: c.NUMA, Site: c.Site,
 		Unix: r.X, PID: r.P, Born: r.B, Space: c.Space, UID: c.UID, Hello: r.H, Offer: c.Offer,
 	}
 	for i, ip := range c.IPs {
