@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/choose"
 	"github.com/tierflow/tierflow/planner/internal/cache"
 	"github.com/tierflow/tierflow/planner/table"
@@ -140,7 +141,7 @@ func median(all []int64) int64 {
 	return all[(len(all)-1)/2]
 }
 
-// remember adds the measurement to the kept table for later jobs of the same ranks. Rank 0 of
+// remember adds the measurement to the kept table for later jobs of as many ranks on such hosts. Rank 0 of
 // all ranks does. A failure to write is no error.
 func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured) {
 	if b.comm.Rank() != 0 || p.tableFile == "" || !p.remembers || b.topology.Size() != w.Size() || r.Differ() {
@@ -156,7 +157,13 @@ func (p *policy) remember(w *world, b *base, r tasks.Request, m *choose.Measured
 	if on := b.topology.String(); !slices.Contains(t.Provenance.Machines, on) {
 		t.Provenance.Machines = append(t.Provenance.Machines, on)
 	}
+	for rank := range levels.Rank(b.topology.Size()) {
+		if name := b.topology.NodeName(rank); !slices.Contains(t.Provenance.Hosts, name) {
+			t.Provenance.Hosts = append(t.Provenance.Hosts, name)
+		}
+	}
 	e := table.PointOf(r, b.topology, p.common.Links)
+	e.Tried = !t.Knows(&e)
 	for _, o := range m.Trials {
 		e.Candidates = append(e.Candidates, table.Candidate{Plan: table.Canonical(o.Plan, r.Bytes()).String(), NS: o.NS, From: table.FromMeasured})
 	}
@@ -178,7 +185,7 @@ func (c *Comm) keepForLater(t *table.Table) error {
 	return c.keepTable(t)
 }
 
-// keepTable writes a table to the file for jobs of the same ranks.
+// keepTable writes a table to the file for jobs of this size and kind of hosts.
 func (p *policy) keepTable(t *table.Table) error {
 	data, err := t.Encode()
 	if err != nil {

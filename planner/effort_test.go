@@ -9,9 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tierflow/tierflow/levels/join"
 	"github.com/tierflow/tierflow/levels/join/env"
 	"github.com/tierflow/tierflow/planner"
 	"github.com/tierflow/tierflow/planner/raw"
+	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/tasks"
 )
 
@@ -152,5 +154,55 @@ func TestTrialsAreKept(t *testing.T) {
 	}
 	if text := job(3, &planner.Options{Machine: auto}); strings.Contains(text, names[0]) {
 		t.Errorf("a table that can't be read decides:\n%s", text)
+	}
+}
+
+// A table that is kept serves jobs of other sizes, and on other nodes, if the hosts are of the same kind. Those of links with
+// another name don't count, nor those of machines far larger.
+func TestTablesOfOtherSizes(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	t.Setenv("HOME", t.TempDir())
+	t.Setenv(env.Table, "")
+	r := tasks.Request{Coll: tasks.Allreduce, Op: tasks.Sum, Type: tasks.Int64, Count: 500}
+	job := func(n int, o planner.Options, do func(c *planner.Comm)) {
+		t.Helper()
+		o.Machine = planner.MachineAuto
+		comms := joinPlaced(t, n, &o, func(rank int, cfg *join.Config) { cfg.Node = fmt.Sprintf("of%d-%d", n, rank) })
+		defer closeAll(t, comms)
+		do(comms[0])
+	}
+	keep := func(n int, plan string) {
+		t.Helper()
+		job(n, planner.Options{}, func(c *planner.Comm) {
+			e := table.PointOf(r, c.Topology(), "")
+			e.Candidates = []table.Candidate{{Plan: plan, NS: 1000, From: table.FromMeasured}}
+			made := &table.Table{Version: table.Version, Provenance: table.Provenance{Hosts: []string{c.Topology().NodeName(0)}}, Entries: []table.Entry{e}}
+			if err := raw.KeepTable(c, made); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	const small, large = "shape=han,fs=all,w=1,ib=adapt/chain,ir=adapt/chain", "shape=han,fs=all,w=1,ib=nbc/chain,ir=nbc/chain"
+	want := func(n int, o planner.Options, says ...string) {
+		t.Helper()
+		job(n, o, func(c *planner.Comm) {
+			text, err := raw.Explain(c, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			wantText(t, fmt.Sprint(n, " ranks"), text, says...)
+		})
+	}
+	keep(2, small)
+	want(2, planner.Options{}, "plan: "+small, "predicted: 1.0 µs, measured")
+	want(3, planner.Options{}, "plan: "+small, "carried over: known of i=2,s=1, here i=3,s=1, table of of2-0: the order of plans is that of there", "predicted: 1.0 µs, carried over")
+	want(3, planner.Options{Links: "others"}, "rule: ")
+	want(9, planner.Options{}, "rule: ")
+	keep(4, large)
+	want(4, planner.Options{}, "plan: "+large, "table: ", " and ", "predicted: 1.0 µs, measured")
+	want(3, planner.Options{}, "entry: allreduce of 4000B on i=2,s=1", "entry: allreduce of 4000B on i=4,s=1")
+	want(5, planner.Options{}, "plan: "+large, "carried over: known of i=4,s=1, here i=5,s=1, table of of4-0, of2-0: the order")
+	if names := kept(t, raw.KeptTables); len(names) != 2 {
+		t.Errorf("kept are %v, want two tables", names)
 	}
 }

@@ -43,8 +43,8 @@ type Options struct {
 	// Table names a file with a decision table, as tierflow tune writes it. The table decides
 	// whatever Plan and Rules leave open. If it has no answer prices do, or the built-in rule.
 	// In a job of processes rank 0's file counts, for all ranks. Empty: the environment's
-	// TIERFLOW_TABLE. If it is empty too, processes use the table kept by tierflow tune for the
-	// same ranks in the user's cache folder, unless TIERFLOW_TABLE is off or Machine is not auto.
+	// TIERFLOW_TABLE. If it is empty too, processes use the tables that tierflow tune has kept in
+	// the user's cache folder for jobs on hosts of these kinds, of this or another size, unless TIERFLOW_TABLE is off or Machine is not auto.
 	Table string
 	// MeasuredTable refuses a table of simulated times: joining, or making goroutine
 	// ranks, fails with an error naming the table and the simulated machine.
@@ -80,7 +80,7 @@ type Options struct {
 	//	          promising plans in turns, for 0.2 s at most and on memory of its own. All ranks
 	//	          take the fastest. Making one is then a call of all ranks of the communicator, in
 	//	          the order of its collectives. Managed processes keep their findings, as tierflow
-	//	          tune without a file does, and later jobs of the same ranks try nothing anew. Plans
+	//	          tune without a file does, and later jobs of as many ranks on such hosts try nothing anew. Plans
 	//	          by Plan, Rules or Decide hold, and reductions by a function of
 	//	          [tasks.UserOp] are decided without a trial
 	//

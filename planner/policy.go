@@ -21,7 +21,7 @@ type policy struct {
 	compiled      func(*rules.Params) (string, bool) // see [Options.Decide]; nil: none
 	table         *choose.Table                      // nil: none
 	lenient       bool                               // forced plans are left out if the ranks can't run them
-	tableFile     string                             // of rank 0: the table of jobs of the same ranks; empty: none
+	tableFile     string                             // of rank 0: the kept table of its size and kind of hosts; empty: none
 	remembers     bool                               // results of trials go to tableFile
 	machineSource                                    // machine: nil, nothing is known
 }
@@ -61,7 +61,7 @@ func (p *policy) chain() choose.Chain {
 		all = append(all, &choose.Compiled{Decide: p.compiled, Machine: p.machine})
 	}
 	if p.table != nil {
-		all = append(all, p.table)
+		all = append(all, &choose.Table{Table: p.table.Table, Origin: p.table.Origin, Machine: p.machine})
 	}
 	if p.machine != nil {
 		all = append(all, p.machine)

@@ -25,6 +25,7 @@ type Machine struct {
 
 	mu      sync.Mutex
 	classes map[class]priced.Choice // on hasty numbers only
+	scales  map[classScale]scaled   // of plans that tables have of other machines
 }
 
 // class stands for requests of sizes near its own, on a communicator.

@@ -13,6 +13,8 @@ import (
 type Table struct {
 	*table.Table
 	Origin string // a file's name, or an option
+	// Machine corrects times of machines of other sizes, see [table.Answer]. nil: they stay as they are.
+	Machine *Machine
 }
 
 var _ Chooser = (*Table)(nil)
@@ -22,12 +24,15 @@ var _ Chooser = (*Table)(nil)
 // built-in rule fills in levels that the table's machines lack.
 func (t *Table) Choose(q *Question) (Answer, error) {
 	c := &Consulted{Answer: t.Find(q.Request(), q.On, q.Links, q.Registry), From: t, chosen: -1}
+	if c.Carried != nil && len(c.Estimates) > 0 {
+		leave := false
+		if c.carried, leave = t.carry(q, &c.Answer); leave {
+			c.Why = "its times are carried over: " + c.carried
+			return c, nil
+		}
+	}
 	for _, i := range q.meetingFirst(c.Estimates) {
 		e := &c.Estimates[i]
-		if t.Provenance.Method == table.Tried && e.From != table.FromMeasured {
-			c.Why = "this size was not tried"
-			break
-		}
 		p := q.Forced.Over(e.Plan)
 		_, err := q.Fits(p, q.Registry)
 		if err != nil {
@@ -63,10 +68,11 @@ func (q *Question) meetingFirst(all []table.Estimate) []int {
 // Consulted is the answer of a decision table.
 type Consulted struct {
 	table.Answer
-	From   *Table
-	chosen int // index into Estimates; -1: none
-	plan   tasks.Plan
-	unfit  []string // why faster ones were not taken
+	From    *Table
+	chosen  int    // index into Estimates; -1: none
+	carried string // from where and how, if times are of a machine of other sizes
+	plan    tasks.Plan
+	unfit   []string // why faster ones were not taken
 }
 
 // Plan returns the table's plan, if one of them fits.
@@ -108,6 +114,9 @@ func (c *Consulted) Explain(text *strings.Builder) {
 			fmt.Fprintf(text, ", from elsewhere: %s", c.Elsewhere)
 		}
 		text.WriteByte('\n')
+	}
+	if c.carried != "" {
+		fmt.Fprintf(text, "  carried over: %s\n", c.carried)
 	}
 	best := c.Estimates[c.chosen]
 	fmt.Fprintf(text, "  predicted: %.1f µs, %s\n", best.NS/1e3, best.From)

@@ -150,6 +150,6 @@ func KeptFolder(kind string) (string, error) { return cache.Folder(kind) }
 // told of another one. It is empty on ranks but rank 0, and without a place for it.
 func TableFile(c *planner.Comm) string { return calls.TableFile(c) }
 
-// KeepTable writes a table to [TableFile], for later jobs of the same ranks. It
+// KeepTable writes a table to [TableFile], for later jobs on such hosts. It
 // appears whole or not at all, and only this user reads it.
 func KeepTable(c *planner.Comm, t *table.Table) error { return calls.KeepTable(c, t) }

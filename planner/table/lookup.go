@@ -23,7 +23,9 @@ const (
 type Estimate struct {
 	Plan tasks.Plan
 	NS   float64
-	From string // measured, predicted, interpolated, extrapolated or elsewhere
+	From string // measured, predicted, interpolated, extrapolated, elsewhere or carried over
+	// Predicted means that the time, or one of those behind it, was not measured.
+	Predicted bool
 }
 
 // Neighbour is an entry behind an answer.
@@ -37,6 +39,7 @@ type Answer struct {
 	Estimates  []Estimate // the fastest first
 	Neighbours []Neighbour
 	Elsewhere  string // how the place of the neighbours differs from here; empty: it doesn't
+	Carried    Sizes  // of the only machine near, of other sizes than this one; nil: it is this one, or there are several
 	Why        string // why there are no estimates; empty if there are
 }
 
@@ -50,15 +53,19 @@ type Answer struct {
 // places than that of r on the topology. Its answer is then all from elsewhere, from the
 // most similar place. Plans that ignore nodes are left out then if the layout differs:
 // their times say nothing about another one. reg knows the algorithms of the plans.
+//
+// If only one machine is near, in one direction, its times are given as they are: see [Answer.Carried].
 func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg submodules.Registry) (a Answer) {
-	bytes := r.MeanBytes()
-	want := SizesOf(on)
-	here := PlaceOf(r, on, links)
-	machines, why := t.near(r.Coll, want, here)
+	point := PointOf(r, on, links)
+	want, here, bytes := point.Levels, point.Place, point.Bytes
+	machines, why := t.near(&point)
 	if why != "" {
 		return Answer{Why: why}
 	}
 	a.Elsewhere = strings.Join(machines[0].place.differences(here), "; ")
+	if len(machines) == 1 && machines[0].sizes.Compare(want) != 0 {
+		a.Carried = machines[0].sizes
+	}
 	type weighed struct {
 		times []float64 // by machine
 		count int       // of those with it
@@ -82,6 +89,7 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg sub
 			}
 			w.times[i] = e.NS
 			w.count++
+			w.one.Predicted = w.one.Predicted || e.Predicted
 		}
 	}
 	for _, text := range sortedKeys(plans) {
@@ -104,6 +112,11 @@ func (t *Table) Find(r tasks.Request, on *levels.Topology, links string, reg sub
 			e := nearest[text]
 			e.From = FromExtrapolated
 			a.Estimates = append(a.Estimates, e)
+		}
+	}
+	if a.Carried != nil {
+		for i := range a.Estimates {
+			a.Estimates[i].From = FromCarried
 		}
 	}
 	if a.Elsewhere != "" {
@@ -131,11 +144,16 @@ type machine struct {
 	entries []*Entry
 }
 
-// machines lists those of a collective. Entries are in the order of Sort.
-func (t *Table) machines(coll tasks.Collective) (all []machine) {
+// machines lists those of a collective, and of what was tried only the point itself. Entries are in the order of
+// Sort.
+func (t *Table) machines(point *Entry) (all []machine, tried bool) {
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		if e.Collective != coll.String() {
+		if e.Collective != point.Collective {
+			continue
+		}
+		if e.Tried && !e.isOf(point) {
+			tried = true
 			continue
 		}
 		if n := len(all); n == 0 || all[n-1].sizes.Compare(e.Levels) != 0 || all[n-1].place != e.Place {
@@ -144,14 +162,18 @@ func (t *Table) machines(coll tasks.Collective) (all []machine) {
 		last := &all[len(all)-1]
 		last.entries = append(last.entries, e)
 	}
-	return all
+	return all, tried
 }
 
-// near finds the machines that lie around want, the nearest first: itself, or the
-// nearest in each direction. All are of one place: here, or the one most like it.
-func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []machine, why string) {
-	all := t.machines(coll)
-	if len(all) == 0 {
+// near finds the machines that lie around that of a point, the nearest first: itself, or the
+// nearest in each direction. All are of one place: the point's, or the one most like it.
+func (t *Table) near(point *Entry) (around []machine, why string) {
+	coll, want := point.Collective, point.Levels
+	all, tried := t.machines(point)
+	switch {
+	case len(all) == 0 && tried:
+		return nil, "this size was not tried"
+	case len(all) == 0:
 		return nil, fmt.Sprintf("it has no entry for %v", coll)
 	}
 	same := slices.DeleteFunc(slices.Clone(all), func(m machine) bool {
@@ -164,7 +186,7 @@ func (t *Table) near(coll tasks.Collective, want Sizes, here Place) (around []ma
 	if len(same) == 0 {
 		return nil, fmt.Sprintf("%v is over %d times larger or smaller than its machines for %v", want, farLevel, coll)
 	}
-	place := mostAlike(same, here)
+	place := mostAlike(same, point.Place)
 	best := map[string]machine{} // by direction
 	for _, m := range same {
 		if m.place != place {
@@ -280,7 +302,7 @@ func (m machine) at(bytes int64) (all map[string]Estimate, from []Neighbour, why
 	case exact || i == 0:
 		e := m.entries[min(i, len(m.entries)-1)]
 		for _, c := range e.Candidates {
-			all[c.Plan] = Estimate{c.Parsed, c.NS, origin(c.From, exact)}
+			all[c.Plan] = Estimate{c.Parsed, c.NS, origin(c.From, exact), c.isPredicted()}
 		}
 		return all, []Neighbour{{e, 1}}, ""
 	case i == len(m.entries):
@@ -289,7 +311,7 @@ func (m machine) at(bytes int64) (all map[string]Estimate, from []Neighbour, why
 				tasks.FormatBytes(bytes), farBytes, tasks.FormatBytes(last.Bytes))
 		}
 		for _, c := range last.Candidates {
-			all[c.Plan] = Estimate{c.Parsed, c.NS * float64(bytes) / float64(last.Bytes), origin(c.From, false)}
+			all[c.Plan] = Estimate{c.Parsed, c.NS * float64(bytes) / float64(last.Bytes), origin(c.From, false), c.isPredicted()}
 		}
 		return all, []Neighbour{{last, 1}}, ""
 	}
@@ -310,10 +332,10 @@ func interpolate(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbou
 	for _, e := range []*Entry{low, high} {
 		for _, c := range e.Candidates {
 			p := Canonical(c.Parsed, e.Place.largest(bytes))
-			a, ok := low.time(p)
-			b, also := high.time(p)
-			if ok && also {
-				all[p.String()] = Estimate{p, float64((1-part)*a) + float64(part*b), FromInterpolated}
+			a, b := low.find(p), high.find(p)
+			if a != nil && b != nil {
+				ns := float64((1-part)*a.NS) + float64(part*b.NS)
+				all[p.String()] = Estimate{p, ns, FromInterpolated, a.isPredicted() || b.isPredicted()}
 			}
 		}
 	}
@@ -326,21 +348,23 @@ func interpolate(low, high *Entry, bytes int64) (map[string]Estimate, []Neighbou
 		nearest = high
 	}
 	for _, c := range nearest.Candidates { // the sizes have no plan in common
-		all[c.Plan] = Estimate{c.Parsed, c.NS, FromExtrapolated}
+		all[c.Plan] = Estimate{c.Parsed, c.NS, FromExtrapolated, c.isPredicted()}
 	}
 	return all, from, ""
 }
 
-// time is a plan's time at an entry's size. It may be the same as another plan there.
-func (e *Entry) time(p tasks.Plan) (ns float64, ok bool) {
+// find returns the candidate that does what a plan does at an entry's size; nil: there is none.
+func (e *Entry) find(p tasks.Plan) *Candidate {
 	text := Canonical(p, e.Largest()).String()
-	for _, c := range e.Candidates {
-		if c.Plan == text {
-			return c.NS, true
+	for i := range e.Candidates {
+		if e.Candidates[i].Plan == text {
+			return &e.Candidates[i]
 		}
 	}
-	return 0, false
+	return nil
 }
+
+func (c *Candidate) isPredicted() bool { return c.From == FromPredicted }
 
 // Canonical is the one of all plans that do the same with a message of so many
 // bytes, those of the largest block: one segment has no window and no stages to wait for, an

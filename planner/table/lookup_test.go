@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/table/tabletest"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -66,7 +67,7 @@ func TestFindsBetween(t *testing.T) {
 		{"4x2", 49 << 10, "49KiB is over 16 times more than the 3KiB it was measured up to"},
 		{"6x2", 1 << 10, "flat 150 interpolated, han 340 interpolated"}, // a binomial tree goes by rounds
 		{"6x2", 2 << 10, "flat 275 interpolated"},                       // han is unknown on one side
-		{"16x2", 1 << 10, "flat 200 measured, han 340 measured"},
+		{"16x2", 1 << 10, "flat 200 carried over, han 340 carried over"},
 		{"33x2", 1 << 10, "i=33,s=2 is over 4 times larger or smaller than its machines for bcast"},
 		{"2x2x2", 1 << 10, "its machines for bcast have other levels than i=2,m=2,s=2"},
 	} {
@@ -212,5 +213,104 @@ func TestEntries(t *testing.T) {
 	}
 	if nodes, perNode := (table.Sizes{"i": 4, "c": 2, "s": 3, "m": 5}).Machine(); nodes != 8 || perNode != 15 {
 		t.Errorf("%d nodes, %d ranks on each", nodes, perNode)
+	}
+}
+
+// What was tried answers for its own point, also between measured ones, and for nothing near it.
+func TestTriedPoints(t *testing.T) {
+	tried := point(t, 4, 2, 2<<10, 50)
+	tried.Tried = true
+	made, _ := tabletest.RoundTrip(t, tableOf(point(t, 4, 2, 1<<10, 100, 300), tried, point(t, 4, 2, 3<<10, 300, 500)))
+	alone := tableOf(tried)
+	older := tabletest.Parse(t, strings.Replace(strings.Replace(encoded(t, alone), `"method": "test"`, `"method": "`+table.Tried+`"`, 1), `,"tried":true`, "", 1))
+	for _, test := range []struct {
+		of   *table.Table
+		on   string
+		size int64
+		want string
+	}{
+		{made, "4x2", 2 << 10, "50 measured"},
+		{made, "4x2", 2<<10 + 1, "200 interpolated"},
+		{alone, "4x2", 2 << 10, "50 measured"},
+		{alone, "4x2", 2<<10 + 1, "this size was not tried"},
+		{alone, "2x2", 2 << 10, "this size was not tried"},
+		{older, "4x2", 2 << 10, "50 measured"},
+		{older, "4x2", 1 << 10, "this size was not tried"},
+	} {
+		a := test.of.Find(bcast(test.size), tasktest.Topology(t, test.on), "", all.Submodules())
+		got := a.Why
+		if len(a.Estimates) > 0 {
+			got = fmt.Sprintf("%.0f %s", a.Estimates[0].NS, a.Estimates[0].From)
+		}
+		if got != test.want {
+			t.Errorf("%d bytes on %s: %s, want %s", test.size, test.on, got, test.want)
+		}
+	}
+	one, other := point(t, 4, 2, 1<<10), point(t, 4, 2, 2<<10)
+	if !made.Knows(&one) || made.Knows(&other) {
+		t.Errorf("known are %v and %v, want what was measured, and not what was tried", made.Knows(&one), made.Knows(&other))
+	}
+}
+
+// encoded is a table's file.
+func encoded(t *testing.T, made *table.Table) string {
+	t.Helper()
+	_, text := tabletest.RoundTrip(t, made)
+	return string(text)
+}
+
+// A table takes from another one what it knows of other machines, and neither what was tried nor times of another kind.
+func TestJoin(t *testing.T) {
+	tried := point(t, 2, 2, 4<<10, 7)
+	tried.Tried = true
+	other := tableOf(point(t, 4, 2, 2<<10, 1), point(t, 8, 2, 1<<10, 200), tried)
+	other.Provenance.Hosts = []string{"b", "c"}
+	made := tableOf(point(t, 4, 2, 1<<10, 100))
+	made.Provenance.Hosts = []string{"a", "b"}
+	if !made.Join(other) || made.Join(tableOf(tried)) {
+		t.Error("something is to be added once")
+	}
+	var got []string
+	for i := range made.Entries {
+		got = append(got, made.Entries[i].Key())
+	}
+	one, two := point(t, 4, 2, 1<<10), point(t, 8, 2, 1<<10)
+	if want := []string{one.Key(), two.Key()}; !slices.Equal(got, want) || strings.Join(made.Provenance.Hosts, "") != "abc" {
+		t.Errorf("entries %q of hosts %q; want %q", got, made.Provenance.Hosts, want)
+	}
+	for _, spoil := range []func(p *table.Provenance){
+		func(p *table.Provenance) { p.Simulated = "somewhere" },
+		func(p *table.Provenance) { p.Regime = costs.BackToBack },
+	} {
+		other := tableOf(point(t, 2, 2, 1<<10, 3))
+		if spoil(&other.Provenance); made.Join(other) || len(made.Entries) != 2 {
+			t.Errorf("%+v mixes with %+v", other.Provenance, made.Provenance)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	s, err := table.ParseSizes("i=4,s=2")
+	if err != nil || s.String() != "i=4,s=2" {
+		t.Errorf("%v, %v", s, err)
+	}
+	for _, bad := range []string{"", "i", "i=", "i=0", "i=-1", "i=x", "ab=1", "i=1,i=2", "=3"} {
+		if s, err := table.ParseSizes(bad); err == nil {
+			t.Errorf("%q is %v", bad, s)
+		}
+	}
+	for _, test := range []struct {
+		other table.Sizes
+		times float64
+		near  bool
+	}{
+		{table.Sizes{"i": 4, "s": 2}, 1, true},
+		{table.Sizes{"i": 16, "s": 1}, 4, true},
+		{table.Sizes{"i": 17, "s": 2}, 4.25, false},
+		{table.Sizes{"s": 2}, 0, false},
+	} {
+		if times, near := s.Times(test.other); times != test.times || near != test.near {
+			t.Errorf("%v and %v: %v, %v; want %v, %v", s, test.other, times, near, test.times, test.near)
+		}
 	}
 }

@@ -64,6 +64,9 @@ func (p *tableReader) table() *Table {
 		}
 	})
 	p.origins(t)
+	for i := range t.Entries { // older files say so only once
+		t.Entries[i].Tried = t.Entries[i].Tried || t.Provenance.Method == Tried
+	}
 	return t
 }
 

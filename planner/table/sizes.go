@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/tierflow/tierflow/levels"
 )
@@ -46,6 +48,29 @@ func (s Sizes) String() string {
 		fmt.Fprintf(&b, "%s=%d", k, s[k])
 	}
 	return b.String()
+}
+
+// ParseSizes reads what String has written.
+func ParseSizes(text string) (Sizes, error) {
+	s := Sizes{}
+	for part := range strings.SplitSeq(text, ",") {
+		symbol, number, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(number)
+		if err != nil || n < 1 || len(symbol) != 1 || s[symbol] != 0 {
+			return nil, fmt.Errorf("sizes %q; they are written as i=4,s=2", text)
+		}
+		s[symbol] = n
+	}
+	return s, nil
+}
+
+// Times returns by what factor machines differ most in a level, from 1 on. near: a table of one says something of the other.
+func (s Sizes) Times(o Sizes) (times float64, near bool) {
+	if !slices.Equal(sortedKeys(s), sortedKeys(o)) {
+		return 0, false
+	}
+	times = ratio(s, o)
+	return times, times <= farLevel
 }
 
 // Compare orders machines: by their levels' names, then by ranks, the smallest first.

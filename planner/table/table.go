@@ -64,8 +64,7 @@ type Provenance struct {
 	Rejected          Counts       `json:"rejected,omitempty"`
 }
 
-// Tried is the method of a table made by trials of communicators alone. It answers for these requests
-// only, and not for sizes near them.
+// Tried is the method of a table made by trials of communicators alone: all of its entries are [Entry.Tried].
 const Tried = "tried when collectives were made"
 
 // Counts are numbers by reason.
@@ -82,6 +81,9 @@ type Entry struct {
 	// of different ones.
 	Bytes      int64       `json:"bytes"`
 	Candidates []Candidate `json:"candidates"` // the fastest first
+	// Tried means that a communicator tried some plans when a collective was made. The entry answers for
+	// this point only, and not for sizes and machines near it.
+	Tried bool `json:"tried,omitempty"`
 }
 
 // The origins of a candidate's time.
@@ -96,6 +98,7 @@ const (
 	FromInterpolated = "interpolated" // between measured points
 	FromExtrapolated = "extrapolated" // beyond them
 	FromElsewhere    = "elsewhere"    // of another place
+	FromCarried      = "carried over" // from a machine of other sizes, the only one near
 )
 
 // Candidate is a plan and how long it takes.
@@ -153,6 +156,11 @@ func (p Place) largest(mean int64) int64 { return mean * int64(max(p.Uneven, 1))
 // Key names the point of an entry.
 func (e *Entry) Key() string {
 	return fmt.Sprintf("%s %v %d on %v", e.Collective, e.Levels, e.Bytes, e.Place)
+}
+
+// isOf reports whether an entry is about the same point as another one.
+func (e *Entry) isOf(o *Entry) bool {
+	return e.Collective == o.Collective && e.Bytes == o.Bytes && e.Levels.Compare(o.Levels) == 0 && e.Place == o.Place
 }
 
 // Sort brings entries and candidates in order: by collective, levels and bytes,
@@ -228,6 +236,51 @@ func (t *Table) Replace(e Entry) {
 	if len(e.Candidates) > 0 {
 		t.Entries = append(t.Entries, e)
 	}
+}
+
+// Knows reports whether the table has an entry for the same point that also answers for points near it.
+func (t *Table) Knows(e *Entry) bool {
+	return slices.ContainsFunc(t.Entries, func(old Entry) bool { return !old.Tried && old.isOf(e) })
+}
+
+// Join adds what another table knows of machines that t has no entry for, collective by collective. Tables of
+// another regime, and of simulated and measured times, don't mix: nothing is added then.
+func (t *Table) Join(o *Table) (added bool) {
+	if t.Regime() != o.Regime() || t.Provenance.Simulated != o.Provenance.Simulated {
+		return false
+	}
+	type machine struct {
+		coll, sizes string
+		place       Place
+	}
+	known := map[machine]bool{}
+	for i := range t.Entries {
+		if e := &t.Entries[i]; !e.Tried {
+			known[machine{e.Collective, e.Levels.String(), e.Place}] = true
+		}
+	}
+	for _, e := range o.Entries {
+		if !e.Tried && !known[machine{e.Collective, e.Levels.String(), e.Place}] {
+			t.Entries, added = append(t.Entries, e), true
+		}
+	}
+	if added {
+		t.Provenance.Hosts = merge(t.Provenance.Hosts, o.Provenance.Hosts)
+		t.Provenance.Machines = merge(t.Provenance.Machines, o.Provenance.Machines)
+		t.Sort()
+	}
+	return added
+}
+
+// merge returns all names, each once.
+func merge(names, more []string) []string {
+	all := slices.Clone(names)
+	for _, name := range more {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	return all
 }
 
 // Measures reports whether the fastest plan for the same point in the table is more than a mere

@@ -24,7 +24,7 @@ func Command(reg submodules.Registry) *cobra.Command {
 		Short: "Measure, search and write a decision table",
 		Long: `Looks for the fastest plan of each collective and size on this machine and writes
 a decision table, which planner.Options.Table or TIERFLOW_TABLE then name. A launched job
-without -o keeps it in the user's cache folder, where later jobs of the same ranks find it.
+without -o keeps it in the user's cache folder, where later jobs on such hosts find it.
 
 Methods (--method), as in HAN, section III-C:
 ` + methodsHelp() + `

@@ -1,5 +1,5 @@
 // Package cache is the place of measurements in the user's cache folder: machines that jobs measured, and decision
-// tables for the same ranks.
+// tables for hosts of a kind.
 package cache
 
 import (

@@ -1,0 +1,137 @@
+package choose
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tierflow/tierflow/levels"
+	"github.com/tierflow/tierflow/planner/builtin"
+	"github.com/tierflow/tierflow/planner/plans"
+	"github.com/tierflow/tierflow/planner/priced"
+	"github.com/tierflow/tierflow/planner/table"
+	"github.com/tierflow/tierflow/tasks"
+)
+
+// carry corrects times that a table has of a machine of other sizes, where the machine is known: a plan takes here what
+// it took there, times its simulated time here, by that of there. So a model that is wrong by a factor does no harm. Plans that
+// were not measured there are left out, as what is known here predicts better, and those too long to be simulated. leave says that the plan that costs least on the
+// machine decides: it is none of the table's, and its time, corrected as theirs are on average, is below all of them. said
+// is for Explain.
+func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
+	there := thereOf(a, q.On)
+	said = fmt.Sprintf("known of %v, here %v%s", a.Carried, table.SizesOf(q.On), ofHosts(t.Provenance.Hosts))
+	r, shared := classify(q.Request())
+	if !t.Machine.isKnown() || there == nil || !shared {
+		return said + ": the order of plans is that of there", false
+	}
+	sum := 0.0 // of the logarithms of measured by simulated times, there
+	var known []table.Estimate
+	for _, e := range a.Estimates {
+		if e.Predicted {
+			continue
+		}
+		if s, ok := t.Machine.scale(q, classScale{class{r, "", q.On}, e.Plan.String(), a.Carried.String()}, there, e.Plan); ok {
+			sum += math.Log(e.NS / s.there)
+			e.NS *= s.here / s.there
+			known = append(known, e)
+		}
+	}
+	if len(known) == 0 {
+		return said + ": no plan was measured there that could be simulated on both", true
+	}
+	usual := math.Exp(sum / float64(len(known)))
+	slices.SortStableFunc(known, func(a, b table.Estimate) int { return cmp.Compare(a.NS, b.NS) })
+	a.Estimates = known
+	said += fmt.Sprintf(": times are corrected by simulations on both, on %s", t.Machine.Origin)
+	own, err := t.Machine.Choose(q)
+	if err != nil {
+		return said, false
+	}
+	prices := own.(*Prices)
+	ns, _ := prices.Time()
+	if len(prices.Plans) == 0 || ns == 0 {
+		return said, false
+	}
+	isKnown := slices.ContainsFunc(known, func(e table.Estimate) bool {
+		return q.named(e.Plan).Equal(q.named(prices.Plans[0].Plan))
+	})
+	if ns *= usual; !isKnown && ns*(1+t.Machine.margin()) < known[0].NS {
+		return fmt.Sprintf("%s, and the machine's own plan takes %.1f µs by the same correction, that of the table %.1f", said, ns/1e3, known[0].NS/1e3), true
+	}
+	return said, false
+}
+
+// named is a plan in the words of tables: all plans that do the same are one.
+func (q *Question) named(p tasks.Plan) tasks.Plan {
+	return table.Canonical(plans.Named(q.Asked, p, q.Registry), q.Request().Bytes())
+}
+
+// ofHosts names some of the hosts on which a table was measured.
+func ofHosts(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return ""
+	case n > 3:
+		return fmt.Sprintf(", table of %s and %d more hosts", strings.Join(names[:2], ", "), n-2)
+	}
+	return ", table of " + strings.Join(names, ", ")
+}
+
+// thereOf returns the topology of an answer that is carried over, with the levels of here; nil: it isn't known.
+func thereOf(a *table.Answer, here *levels.Topology) *levels.Topology {
+	h := here.Hierarchy(0)
+	var sizes []string
+	for k := h.Depth() - 1; k >= 0; k-- {
+		sizes = append(sizes, strconv.Itoa(a.Carried[string(rune(h.Level(k).Symbol))]))
+	}
+	text := strings.Join(sizes, "x")
+	switch a.Neighbours[0].Entry.Layout {
+	case table.Block:
+	case table.Dealt:
+		text += "/rr"
+	default:
+		return nil
+	}
+	there, err := levels.Parse(text)
+	if err != nil || table.SizesOf(there).Compare(a.Carried) != 0 {
+		return nil
+	}
+	if a.Neighbours[0].Entry.Ranks == table.Goroutines {
+		there = there.OneProcess()
+	}
+	return there
+}
+
+// classScale stands for a plan's time on two topologies.
+type classScale struct {
+	class
+	plan, there string
+}
+
+// scaled is the time of a plan here and there, ns. 0: not known.
+type scaled struct{ here, there float64 }
+
+// scale returns what a table's plan takes on two topologies of the machine, for a class of requests.
+func (m *Machine) scale(q *Question, key classScale, there *levels.Topology, plan tasks.Plan) (s scaled, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, seen := m.scales[key]
+	if seen {
+		return s, s.there > 0
+	}
+	r := key.request
+	here := builtin.Ask(r, q.On)
+	if int(r.Root) >= there.Size() {
+		r.Root = 0
+	}
+	s.here, s.there, known = priced.Scale(m.Machine, here, builtin.Ask(r, there), plan, q.Registry)
+	if m.scales == nil || len(m.scales) >= maxClasses {
+		m.scales = map[classScale]scaled{}
+	}
+	m.scales[key] = s
+	return s, known
+}
