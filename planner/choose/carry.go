@@ -3,7 +3,6 @@ package choose
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,9 +17,10 @@ import (
 
 // carry corrects times that a table has of a machine of other sizes, where the machine is known: a plan takes here what
 // it took there, times its simulated time here, by that of there. So a model that is wrong by a factor does no harm. Plans that
-// were not measured there are left out, as what is known here predicts better, and those too long to be simulated. leave says that the plan that costs least on the
-// machine decides: it is none of the table's, and its time, corrected as theirs are on average, is below all of them. said
-// is for Explain.
+// were not measured there are left out, as what is known here predicts better, and those too long to be simulated.
+//
+// leave says that the plan that costs least on the machine decides. It is none of the table's then, and its time, corrected by
+// the median of their corrections, is below all of theirs. said is for Explain.
 func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	there := thereOf(a, q.On)
 	said = fmt.Sprintf("known of %v, here %v%s", a.Carried, table.SizesOf(q.On), ofHosts(t.Provenance.Hosts))
@@ -28,14 +28,14 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	if !t.Machine.isKnown() || there == nil || !shared {
 		return said + ": the order of plans is that of there", false
 	}
-	sum := 0.0 // of the logarithms of measured by simulated times, there
 	var known []table.Estimate
+	var off []float64 // measured by simulated times, there
 	for _, e := range a.Estimates {
 		if e.Predicted {
 			continue
 		}
 		if s, ok := t.Machine.scale(q, classScale{class{r, "", q.On}, e.Plan.String(), a.Carried.String()}, there, e.Plan); ok {
-			sum += math.Log(e.NS / s.there)
+			off = append(off, e.NS/s.there)
 			e.NS *= s.here / s.there
 			known = append(known, e)
 		}
@@ -43,7 +43,8 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	if len(known) == 0 {
 		return said + ": no plan was measured there that could be simulated on both", true
 	}
-	usual := math.Exp(sum / float64(len(known)))
+	slices.Sort(off)
+	usual := off[(len(off)-1)/2]
 	slices.SortStableFunc(known, func(a, b table.Estimate) int { return cmp.Compare(a.NS, b.NS) })
 	a.Estimates = known
 	said += fmt.Sprintf(": times are corrected by simulations on both, on %s", t.Machine.Origin)
