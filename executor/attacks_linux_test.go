@@ -42,6 +42,7 @@ type assault struct {
 
 	mu   sync.Mutex
 	at   time.Time // when it was done; zero: not yet
+	cut  bool      // the connection ended with it
 	seen []byte    // the last record the other way
 }
 
@@ -138,7 +139,7 @@ func (a *assault) tamper(from, _ levels.Rank, in, out *net.TCPConn) {
 				})
 			}
 			a.mu.Lock()
-			a.at = time.Now()
+			a.at, a.cut = time.Now(), !more
 			a.mu.Unlock()
 		}
 		if _, err := out.Write(record); err != nil || !more {
@@ -239,7 +240,7 @@ func (row *attackRow) add(t *testing.T, kind string, seed uint64) {
 	row.runs++
 	row.wrong += wrong[0] + wrong[1]
 	a.mu.Lock()
-	at := a.at
+	at, cut := a.at, a.cut // the end of one that was cut may look like a reset
 	a.mu.Unlock()
 	if !at.IsZero() {
 		row.done++
@@ -249,7 +250,6 @@ func (row *attackRow) add(t *testing.T, kind string, seed uint64) {
 				row.named++
 			}
 		}
-		cut := strings.HasPrefix(kind, "truncate") // whose own end may look like a reset
 		// Each may have heard the other's word before its own connection had ended here: then the text tells it.
 		said := fmt.Sprint(errors.Join(errs...))
 		if !cut && !strings.Contains(said, seal.ErrDamaged.Error()) && !strings.Contains(said, seal.ErrTruncated.Error()) {
