@@ -120,6 +120,44 @@ func TestTLSFiles(t *testing.T) {
 	}
 }
 
+// Handshakes that either side gave up for a faster attempt are no failed ones; nonsense is.
+func TestHandshakesGivenUp(t *testing.T) {
+	t.Parallel()
+	jobs := mustJoin(t, certifiedConfigs(t, 2))
+	g, before := jobs[1].guard, jobs[1].guard.failed.Load()
+	mine, its := net.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // until the hello is there, and then it never answers
+		its.Read(make([]byte, 1))
+		cancel()
+		io.Copy(io.Discard, its)
+	}()
+	if _, err := (target{address: "a peer"}).greetOn(ctx, mine, credentials{guard: g}, greeting{}); err == nil {
+		t.Error("an attempt that was given up has a connection")
+	}
+	its.Close()
+	receive := func(text string) {
+		t.Helper()
+		mine, its := net.Pipe()
+		go func() {
+			its.Write([]byte(text))
+			its.Close()
+		}()
+		if _, _, err := g.receive(mine, 1, func() {}); err == nil {
+			t.Errorf("%q is a handshake", text)
+		}
+		mine.Close()
+	}
+	receive("\x16\x03\x01") // a dialer that leaves
+	if n := g.failed.Load(); n != before {
+		t.Errorf("%d handshakes have failed, want %d", n, before)
+	}
+	receive("nonsense that is no record")
+	if n := g.failed.Load(); n != before+1 {
+		t.Errorf("%d handshakes have failed, want %d", n, before+1)
+	}
+}
+
 // TestTLSFilesWithoutSecret: certificates let in by themselves.
 func TestTLSFilesWithoutSecret(t *testing.T) {
 	t.Parallel()

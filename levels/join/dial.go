@@ -56,7 +56,7 @@ func (t target) greetAt(ctx context.Context, by credentials, g greeting) (net.Co
 func (t target) greetOn(ctx context.Context, c net.Conn, by credentials, g greeting) (net.Conn, error) {
 	guarded := c
 	if err := within(ctx, c, func() (err error) {
-		if guarded, err = by.guard.dial(c, g.from); err == nil {
+		if guarded, err = by.guard.dial(ctx, c, g.from); err == nil {
 			err = by.guard.addRefusal(greet(guarded, by.key, g), c)
 		}
 		return explainSilence(c, err)

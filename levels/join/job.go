@@ -98,7 +98,7 @@ func (j *Job) Secured() string {
 // TLSState is the state of a rank's TLS.
 type TLSState struct {
 	Made    int64     // connections, those of Join among them
-	Failed  int64     // failed and refused handshakes
+	Failed  int64     // failed and refused handshakes, but those of attempts that were given up as another one was faster
 	Expires time.Time // when this rank's certificate does; zero: it has none
 }
 

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
@@ -78,14 +79,16 @@ func settingOf(protocols []string) string {
 }
 
 // dial makes a connection dialled by this rank TLS. The caller sets deadlines, and
-// closes c after an error.
-func (g *guard) dial(c net.Conn, from levels.Rank) (net.Conn, error) {
+// closes c after an error. What ctx ends hasn't failed: another address was faster.
+func (g *guard) dial(ctx context.Context, c net.Conn, from levels.Rank) (net.Conn, error) {
 	if _, local := c.(*net.UnixConn); g == nil || local {
 		return c, nil
 	}
 	sealed, err := g.dialSealed(c, from)
 	if err != nil {
-		g.failed.Add(1)
+		if ctx.Err() == nil {
+			g.failed.Add(1)
+		}
 		return nil, g.explain(err, c)
 	}
 	g.note(sealed)
@@ -165,7 +168,9 @@ func (g *guard) receive(c net.Conn, self levels.Rank, heard func()) (net.Conn, g
 	}
 	sealed, claim, err := g.receiveSealed(c, self, heard)
 	if err != nil {
-		g.failed.Add(1)
+		if !isDropped(err) && !errors.Is(err, io.ErrUnexpectedEOF) { // as by a dialer of which another attempt was faster
+			g.failed.Add(1)
+		}
 		return nil, claim, err
 	}
 	g.note(sealed)

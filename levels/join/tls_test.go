@@ -221,7 +221,7 @@ func TestTLSTerminatedOnTheWay(t *testing.T) {
 				if err != nil {
 					return
 				}
-				there, err := known.dial(up, 1)
+				there, err := known.dial(t.Context(), up, 1)
 				if err != nil {
 					return
 				}
