@@ -106,13 +106,13 @@ const (
 // ownAddresses returns this host's addresses that pass the filters, with their
 // subnets, in the order to be tried: that of the list, if it has one; IPv4 first, link-local
 // IPv4 and loopback last. IPv6 link-local addresses are left out: they mean nothing on a peer
-// without its name of the interface.
-func ownAddresses(filters []filter) ([]netip.Prefix, error) {
+// without its name of the interface. nics names the interface of each.
+func ownAddresses(filters []filter) (own []netip.Prefix, nics map[netip.Addr]string, err error) {
 	interfaces, err := net.Interfaces()
 	if err != nil {
-		return nil, fmt.Errorf("interfaces: %w", err)
+		return nil, nil, fmt.Errorf("interfaces: %w", err)
 	}
-	var own []netip.Prefix
+	nics = map[netip.Addr]string{}
 	place := map[netip.Addr]int{}
 	var passedOver []string
 	for _, nic := range interfaces {
@@ -129,22 +129,22 @@ func ownAddresses(filters []filter) ([]netip.Prefix, error) {
 			case !ok:
 			case admits(filters, nic.Name, p.Addr()):
 				own = append(own, p)
-				place[p.Addr()] = preference(filters, nic.Name, p.Addr())
+				nics[p.Addr()], place[p.Addr()] = nic.Name, preference(filters, nic.Name, p.Addr())
 			default:
 				passedOver = append(passedOver, nic.Name+" "+p.Addr().String())
 			}
 		}
 	}
 	if len(own)+len(passedOver) == 0 {
-		return nil, errors.New("this host has no network interface that is up, with an address; give it one, such as by ip link set lo up")
+		return nil, nil, errors.New("this host has no network interface that is up, with an address; give it one, such as by ip link set lo up")
 	}
 	if len(own) == 0 {
-		return nil, fmt.Errorf("no address passes the interface filters; this host has %s", strings.Join(passedOver, ", "))
+		return nil, nil, fmt.Errorf("no address passes the interface filters; this host has %s", strings.Join(passedOver, ", "))
 	}
 	slices.SortStableFunc(own, func(a, b netip.Prefix) int {
 		return cmp.Or(place[a.Addr()]-place[b.Addr()], distance(a.Addr())-distance(b.Addr()))
 	})
-	return own[:min(len(own), maxAddresses)], nil
+	return own[:min(len(own), maxAddresses)], nics, nil
 }
 
 func usable(addr net.Addr) (netip.Prefix, bool) {

@@ -65,7 +65,7 @@ func FuzzParseFilter(f *testing.F) {
 
 func TestNoAddressLeft(t *testing.T) {
 	filters, _ := parseFilters([]string{"nosuch0"})
-	if _, err := ownAddresses(filters); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
+	if _, _, err := ownAddresses(filters); err == nil || !strings.Contains(err.Error(), "127.0.0.1") {
 		t.Errorf("%v, want the addresses there are", err)
 	}
 }
@@ -139,7 +139,7 @@ func TestPreference(t *testing.T) {
 			t.Errorf("%q: place %d, ordered %v", c.list, got, isOrdered(filters))
 		}
 	}
-	all, err := ownAddresses(nil)
+	all, _, err := ownAddresses(nil)
 	if err != nil || len(all) < 2 {
 		t.Skip("this host has too few addresses", err)
 	}
@@ -148,7 +148,7 @@ func TestPreference(t *testing.T) {
 		list = append(list, netip.PrefixFrom(p.Addr(), p.Addr().BitLen()).String())
 	}
 	filters, _ := parseFilters(list)
-	got, err := ownAddresses(filters)
+	got, _, err := ownAddresses(filters)
 	slices.Reverse(got)
 	if err != nil || !slices.Equal(got, all) {
 		t.Errorf("listed backwards, and turned round: %v, want %v, %v", got, all, err)
@@ -157,7 +157,7 @@ func TestPreference(t *testing.T) {
 
 // The system has an address to dial each of its own from.
 func TestSystemSource(t *testing.T) {
-	own, err := ownAddresses(nil)
+	own, _, err := ownAddresses(nil)
 	if err != nil {
 		t.Skip(err)
 	}

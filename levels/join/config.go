@@ -240,21 +240,21 @@ func checkSecret(secret string) error {
 
 // addresses returns this host's addresses that c's Interfaces admit, see [ownAddresses]. Without Interfaces
 // one of loopback is all that a job on one host needs.
-func (c *Config) addresses() ([]netip.Prefix, error) {
+func (c *Config) addresses() (own []netip.Prefix, nics map[netip.Addr]string, err error) {
 	filters, err := parseFilters(c.Interfaces)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	own, err := ownAddresses(filters)
+	own, nics, err = ownAddresses(filters)
 	if err != nil || !c.isLocal() {
-		return own, err
+		return own, nics, err
 	}
 	for _, p := range own {
 		if p.Addr().IsLoopback() {
-			return []netip.Prefix{p}, nil
+			return []netip.Prefix{p}, nics, nil
 		}
 	}
-	return own, nil
+	return own, nics, nil
 }
 
 // isLocal reports whether all ranks are on one host for sure, and nothing else was asked for: rank 0 is met on

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"sync"
 	"time"
@@ -183,16 +184,17 @@ func (j *Job) introduce(cfg *Config) (*Peer, []net.Listener, error) {
 		Rank: j.Rank, Size: j.Size, Version: protocolVersion, Node: cfg.Node,
 		PID: os.Getpid(), Born: process.Born(os.Getpid()), Space: process.Space(), UID: os.Geteuid(), Hello: cfg.Hello,
 	}
+	var nics map[netip.Addr]string
 	var err error
 	if self.Host, err = thisHost(); err != nil {
 		return self, nil, err
 	}
 	if j.Size > 1 {
-		if j.own, err = cfg.addresses(); err != nil {
+		if j.own, nics, err = cfg.addresses(); err != nil {
 			return nil, nil, err
 		}
 	}
-	if self.Kind = hostKind(os.DirFS("/"), self.Host.Name, interfacesOf(j.own)); j.Size == 1 {
+	if self.Kind = hostKind(os.DirFS("/"), self.Host.Name, interfacesOf(j.own, nics)); j.Size == 1 {
 		return self, nil, nil
 	}
 	j.sharesPorts = cfg.Ports != ""

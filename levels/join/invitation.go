@@ -123,7 +123,7 @@ func (c *Config) invite(ctx context.Context) error {
 // its host, and out of question elsewhere.
 func (c *Config) orderAddresses(i invitation) {
 	c.Rendezvous, c.open = i.At, i.Open
-	own, err := c.addresses()
+	own, _, err := c.addresses()
 	host, err2 := thisHost()
 	if err != nil || err2 != nil || i.Host == nil {
 		return // later steps complain
@@ -161,7 +161,7 @@ func (c *Config) invitation() (invitation, error) {
 		i.Open = c.Listener != nil
 		return i, nil
 	}
-	own, err := c.addresses()
+	own, _, err := c.addresses()
 	if err != nil {
 		return i, err
 	}

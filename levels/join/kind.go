@@ -3,7 +3,6 @@ package join
 import (
 	"fmt"
 	"io/fs"
-	"net"
 	"net/netip"
 	"runtime"
 	"slices"
@@ -68,25 +67,9 @@ func processors(system fs.FS) int {
 }
 
 // interfacesOf names the interfaces that have some of these addresses, in the order of the addresses.
-func interfacesOf(addrs []netip.Prefix) (names []string) {
-	all, err := net.Interfaces()
-	if err != nil || len(addrs) == 0 {
-		return nil
-	}
-	owner := map[netip.Addr]string{}
-	for _, i := range all {
-		has, err := i.Addrs()
-		if err != nil {
-			continue
-		}
-		for _, a := range has {
-			if p, err := netip.ParsePrefix(a.String()); err == nil {
-				owner[p.Addr().Unmap()] = i.Name
-			}
-		}
-	}
+func interfacesOf(addrs []netip.Prefix, nics map[netip.Addr]string) (names []string) {
 	for _, a := range addrs {
-		if name := owner[a.Addr().Unmap()]; name != "" && !slices.Contains(names, name) {
+		if name := nics[a.Addr()]; name != "" && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}

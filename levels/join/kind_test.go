@@ -55,7 +55,11 @@ func TestInterfacesOf(t *testing.T) {
 	}
 	at := slices.IndexFunc(all, func(i net.Interface) bool { return i.Flags&net.FlagLoopback != 0 })
 	loopback := netip.MustParsePrefix("127.0.0.1/8")
-	if got := interfacesOf([]netip.Prefix{netip.MustParsePrefix("203.0.113.9/24"), loopback, loopback}); at >= 0 && !slices.Equal(got, []string{all[at].Name}) {
+	_, nics, err := ownAddresses(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := interfacesOf([]netip.Prefix{netip.MustParsePrefix("203.0.113.9/24"), loopback, loopback}, nics); at >= 0 && !slices.Equal(got, []string{all[at].Name}) {
 		t.Errorf("%q, want the loopback interface %q once", got, all[at].Name)
 	}
 }
