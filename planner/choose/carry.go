@@ -48,11 +48,10 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	slices.SortStableFunc(known, func(a, b table.Estimate) int { return cmp.Compare(a.NS, b.NS) })
 	a.Estimates = known
 	said += fmt.Sprintf(": times are corrected by simulations on both, on %s", t.Machine.Origin)
-	own, err := t.Machine.Choose(q)
-	if err != nil {
+	if _, err := t.Machine.Choose(q); err != nil {
 		return said, false
 	}
-	prices := own.(*Prices)
+	prices := q.prices
 	ns, _ := prices.Time()
 	if len(prices.Plans) == 0 || ns == 0 {
 		return said, false

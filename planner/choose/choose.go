@@ -18,6 +18,7 @@ type Question struct {
 	Links    string     // between nodes; empty: unknown
 	Forced   tasks.Plan // the forced part of the plan, see [Forced]
 	ruled    *Ruled     // with Forced; nil: the rule wasn't asked yet
+	prices   *Prices    // of a machine, with Forced; nil: none was asked yet
 }
 
 // Ask returns the question for a request on a topology.

@@ -27,7 +27,7 @@ var _ Chooser = Forced{}
 func (f Forced) Choose(q *Question) (Answer, error) {
 	a := &Narrowed{coll: q.Request().Coll, origin: f.Origin}
 	a.plan, a.dropped = f.Plans.For(q.Request().Coll), f.Dropped.For(q.Request().Coll)
-	q.Forced, q.ruled = a.plan, nil
+	q.Forced, q.ruled, q.prices = a.plan, nil, nil
 	if len(a.plan.Keys()) == 0 {
 		return a, nil
 	}
@@ -46,7 +46,7 @@ func (f Forced) Choose(q *Question) (Answer, error) {
 	}
 	if len(a.others) > 0 {
 		a.plan = mine.For(q.Request().Coll)
-		q.Forced, q.ruled = a.plan, nil
+		q.Forced, q.ruled, q.prices = a.plan, nil, nil
 	}
 	return a, nil
 }

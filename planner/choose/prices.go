@@ -73,6 +73,18 @@ func (m *Machine) Check(t *levels.Topology) error {
 
 // Choose asks for the cheapest plan with the forced words. A forced order leaves all to the rule.
 func (m *Machine) Choose(q *Question) (Answer, error) {
+	if q.prices == nil || q.prices.machine != m {
+		p, err := m.price(q)
+		if err != nil {
+			return p, err
+		}
+		q.prices = p
+	}
+	return q.prices, nil
+}
+
+// price is Choose, whatever q keeps.
+func (m *Machine) price(q *Question) (*Prices, error) {
 	p := &Prices{machine: m, on: q.On, asked: q.Request(), as: q.Request(), registry: q.Registry, Choice: priced.Choice{Ruled: true}}
 	if !m.isKnown() || q.Forced.Order != tasks.AnyOrder {
 		return p, nil
