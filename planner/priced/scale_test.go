@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
-	"github.com/tierflow/tierflow/costs/sim"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/builtin"
 	"github.com/tierflow/tierflow/planner/priced"
@@ -18,26 +17,15 @@ func TestScale(t *testing.T) {
 	m, reg := machine.Assumed(), all.Submodules()
 	r := tasktest.Request(tasks.Allreduce, 1<<10)
 	plan := tasktest.Plan(t, "shape=han,fs=all,w=1,sr=sm/rings,ir=adapt/binomial,ib=adapt/binomial,sb=sm/rings")
-	simulated := func(on *levels.Topology) float64 {
-		t.Helper()
-		job, err := (&sim.Compilation{Request: r, Topology: on, Plan: plan, Registry: reg}).Job()
-		if err != nil {
-			t.Fatal(err)
-		}
-		result, err := job.Run(m, sim.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result.Time.Nanoseconds()
-	}
+	takes := func(on *levels.Topology) float64 { return simulated(t, m, r, on, plan) }
 	few, more := tasktest.Topology(t, "3x2"), tasktest.Topology(t, "5x3")
 	here, there, known := priced.Scale(m, builtin.Ask(r, few), builtin.Ask(r, more), plan, reg)
-	if want, its := simulated(few), simulated(more); !known || here != want || there != its {
+	if want, its := takes(few), takes(more); !known || here != want || there != its {
 		t.Errorf("3x2 and 5x3: %v and %v, %v; want %v and %v", here, there, known, want, its)
 	}
 	many := tasktest.Topology(t, "2048x2")
 	here, there, known = priced.Scale(m, builtin.Ask(r, few), builtin.Ask(r, many), plan, reg)
-	if !known || here < simulated(few)/2 || there < 3*here {
+	if !known || here < takes(few)/2 || there < 3*here {
 		t.Errorf("3x2 and 2048x2: %v and %v, %v; want eleven rounds in place of two", here, there, known)
 	}
 	unfit := tasktest.Plan(t, "shape=han,fs=all,w=1,sr=sm/rings,ir=adapt/binomial,ib=adapt/binomial")

@@ -232,7 +232,7 @@ func (t *Table) Decisions() *Table {
 // Replace puts an entry in place of the one for the same point. An entry without
 // candidates would say nothing.
 func (t *Table) Replace(e Entry) {
-	t.Entries = slices.DeleteFunc(t.Entries, func(old Entry) bool { return old.Key() == e.Key() })
+	t.Entries = slices.DeleteFunc(t.Entries, func(old Entry) bool { return old.isOf(&e) })
 	if len(e.Candidates) > 0 {
 		t.Entries = append(t.Entries, e)
 	}
@@ -287,7 +287,7 @@ func merge(names, more []string) []string {
 // prediction.
 func (t *Table) Measures(e *Entry) bool {
 	return slices.ContainsFunc(t.Entries, func(old Entry) bool {
-		return old.Key() == e.Key() && len(old.Candidates) > 0 && old.Candidates[0].From != FromPredicted
+		return old.isOf(e) && len(old.Candidates) > 0 && old.Candidates[0].From != FromPredicted
 	})
 }
 
