@@ -9,7 +9,7 @@ import (
 
 // Activity is a snapshot of one rank: its counts since the world was made, and its state now.
 type Activity struct {
-	// Computing: the rank is inside a caller's operation, and nothing else is known.
+	// Computing: a caller's operation is on its way on the rank.
 	Computing bool
 	Calls     []Calls // by collective and plan, in the order of their first binding
 	// Sent is the payload bytes sent by messages, by level.
@@ -34,13 +34,11 @@ type Flow struct {
 }
 
 // Activity returns a snapshot. level returns the level, below depth, at which this rank and another
-// one of the world meet. For a rank in a caller's operation it waits up to 250 ms.
+// one of the world meet.
 func (e *Endpoint) Activity(depth int, level func(peer levels.Rank) int) Activity {
-	a := Activity{Sent: make([]int64, depth), Read: make([]int64, depth)}
-	if !lockWithin(&e.mu, lockTime) {
-		return Activity{Computing: true}
-	}
+	e.mu.Lock()
 	defer e.mu.Unlock()
+	a := Activity{Sent: make([]int64, depth), Read: make([]int64, depth), Computing: e.operating > 0}
 	a.Waited = e.waitTime + e.world.config.elsewhere().Waited
 	for _, t := range e.tallies {
 		a.Calls = append(a.Calls, t.Calls)

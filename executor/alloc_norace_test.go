@@ -29,9 +29,11 @@ func TestRunAllocatesNothing(t *testing.T) {
 		w := newWorld(t, h.Size(), test.config)
 		sum := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: n, Type: tasks.Int32, Op: tasks.Sum, InPlace: true}, p}.bind(t, nil, raws(numbers(4, n)))
 		bcast := job{w, h, tasks.Request{Coll: tasks.Bcast, Count: n, Type: tasks.Int32, Root: 2}, p}.bind(t, nil, raws(numbers(4, n)))
+		plus := tasks.UserOp("plus", true, func(a, b int32) int32 { return a + b })
+		fold := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: n, Type: tasks.Int32, Op: plus, InPlace: true}, p}.bind(t, nil, raws(numbers(4, n)))
 		barrier := job{w, h, tasks.Request{Coll: tasks.Barrier}, p}.bind(t, nil, make([][]byte, 4))
 		m := newTeam(h.Size(), func(r int) error {
-			for _, run := range []*executor.Run{sum[r], bcast[r], barrier[r]} {
+			for _, run := range []*executor.Run{sum[r], bcast[r], fold[r], barrier[r]} {
 				if err := run.Do(ctx); err != nil {
 					return err
 				}

@@ -23,7 +23,7 @@ func (c *Comm) RecvAny(ctx context.Context, tag int32, of tasks.Datatype, buf []
 	t := &Transfer{ending: newEnding(c), peer: anyRank, tag: tag, of: of, buf: buf}
 	t.alone = t
 	e := c.e
-	e.enter()
+	e.mu.Lock()
 	defer crash()
 	err := c.admitAlone(ctx)
 	if err == nil && tag < 0 {

@@ -90,15 +90,13 @@ func awaitState(answers <-chan flight.State, end time.Time, isOver func() bool) 
 	}
 }
 
-// answerState answers with this rank's state. The control plane's goroutine must not wait for a rank
-// in an operation, so another one answers.
+// answerState answers with this rank's state, on a goroutine of its own: reading the program's place takes a while.
 func (c *control) answerState(from levels.Rank, n note) {
 	e := c.world.endpoints[c.me]
 	c.runApart(func() {
-		if lockWithin(&e.mu, lockTime) {
-			e.noteAsked(n)
-			e.mu.Unlock()
-		}
+		e.mu.Lock()
+		e.noteAsked(n)
+		e.mu.Unlock()
 		s := c.world.states([]levels.Rank{c.me}, askReason{n.Comm, n.Seq, n.ForCall, n.ForLate}, func() bool { return false })[0]
 		s.Near = c.world.lookNear(c.me)
 		answer := note{Question: n.Question, Is: &s}
@@ -201,9 +199,7 @@ func (w *World) departedRanks() rankSet {
 		return all
 	}
 	e := w.endpoints[w.control.me]
-	if !lockWithin(&e.mu, lockTime) {
-		return all
-	}
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	c := e.comms[0]
 	if c == nil {

@@ -18,7 +18,7 @@ import (
 func (c *Comm) Bind(b Binding) (*Run, error) {
 	r := &Run{ending: newEnding(c), bound: bound{b: b, digest: b.Digest, call: b.description(), seal: c.seal}}
 	if b.User {
-		r.user, r.pace, r.element = r.combineApart, firstPace, 1
+		r.combine, r.element = r.combineQueued, 1
 	}
 	r.finished, r.err = true, fmt.Errorf("wait for %s: %w", b.Request, ErrNotStarted)
 	var steps int
@@ -55,7 +55,7 @@ func (c *Comm) Bind(b Binding) (*Run, error) {
 		r.scaled = wire.Aligned(r.leastSend)
 	}
 	r.b.Send, r.b.Recv = nil, nil
-	c.e.enter()
+	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	r.leads = [2][]flow.Lead{c.e.countLeads(b.Whole, c.ranks, c.e.world.limits), c.e.countLeads(b.Rest, c.ranks, c.e.world.limits)}
 	if err := r.allocate(backup, slots); err != nil {
@@ -186,7 +186,7 @@ func (r *Run) noShared(err error) error {
 // for the programs, or nil to let go of them until the next Rebind.
 func (r *Run) Rebind(send, recv []byte) error {
 	e := r.comm.e
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	return r.rebind(send, recv)
 }
@@ -208,7 +208,7 @@ func (r *Run) rebind(send, recv []byte) error {
 // SetUrgency changes [Binding.Urgency] between runs.
 func (r *Run) SetUrgency(n int32) error {
 	e := r.comm.e
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if r.started && !r.finished {
 		return fmt.Errorf("urgency of %s: %w", r.b.Request, ErrBusy)

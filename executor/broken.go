@@ -146,7 +146,7 @@ func (e *Endpoint) endBroken(comm CommID) {
 	e.link.Forget(wire.Scope{Comm: c.id}, e.sink())
 	for i := len(e.runs) - 1; i >= 0; i-- {
 		if r := e.runs[i]; r.comm == c {
-			r.finishCall(c.broken)
+			r.endSoon(c.broken)
 		}
 	}
 	c.dropEarly()

@@ -14,14 +14,15 @@ import (
 )
 
 // Close ends the world: runs still on their way return [ErrClosed]. It returns when all its
-// goroutines have ended; calling it again does nothing.
+// goroutines have ended; calling it again does nothing. It is an error if an operation of a caller
+// doesn't return within a second; its call, and the links, end when it does. So it may even be the
+// operation that closes.
 //
 // A process waits for two kinds of others to close too: its partners in data, because its last
 // bytes may still be on their way, and its neighbours in the job's control tree, because they reach
 // others through it. It stops waiting for the dead among them; those alive after
 // [Config.CloseTimeout] are the error.
 func (w *World) Close() error {
-	w.RefuseOperations()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.closed {
@@ -39,6 +40,29 @@ func (w *World) Close() error {
 			e.endBroken(id)
 		}
 	})
+	ranks := w.operatingRanks()
+	if len(ranks) == 0 {
+		return w.end()
+	}
+	ended, err := make(chan struct{}), error(nil)
+	go func() {
+		defer close(ended)
+		err = w.end()
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-time.After(operationTime):
+		return fmt.Errorf("closed while an operation of rank %d runs: its call ends when it returns", ranks[0])
+	}
+}
+
+// operationTime is how long Close waits for operations of callers.
+const operationTime = time.Second
+
+// end ends the goroutines of the world, its links and its recordings, after all calls have ended or wait for their
+// callers' operations only.
+func (w *World) end() error {
 	w.eachLocal((*Endpoint).stopDriving)
 	err := w.endTrace()
 	switch {
@@ -50,8 +74,8 @@ func (w *World) Close() error {
 	return errors.Join(err, w.endRecordings())
 }
 
-// stopDriving ends driving for good; all runs have ended. It returns when the last driver has
-// released the link.
+// stopDriving ends driving for good; all runs have ended, or end with their callers' operations. It returns when the
+// last driver has released the link, and the last operation has returned.
 func (e *Endpoint) stopDriving() {
 	e.mu.Lock()
 	e.stopped = true
@@ -60,13 +84,12 @@ func (e *Endpoint) stopDriving() {
 		e.sleeper.Wake()
 		e.undriven.Wait()
 	}
-	if e.operator != nil {
-		close(e.operator.pieces)
-		e.operator = nil
-	}
 	e.mu.Unlock()
 	e.voter.Stop()
 	e.background.Wait()
+	if e.impatience != nil {
+		e.impatience.Stop()
+	}
 }
 
 // hurriedClose is how long Close waits for others in a job that has failed.

@@ -41,7 +41,7 @@ func (c *Comm) Derive(id CommID, ranks []levels.Rank, seq uint32) (*Comm, error)
 // makeComm makes a communicator. It also returns the members that have disowned the call it is
 // from.
 func (e *Endpoint) makeComm(id CommID, ranks []levels.Rank, from origin, parent *Comm) (c *Comm, without []disowned, err error) {
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !slices.Contains(ranks, e.rank) {
 		return nil, nil, fmt.Errorf("communicator %v: rank %d of the world is not among its ranks %v", id, e.rank, ranks)
@@ -125,7 +125,7 @@ func (c *Comm) Close() error { return c.leave(true) }
 // leave closes the communicator. The others are told if tell is set, and always if it isn't broken.
 func (c *Comm) leave(tell bool) error {
 	e := c.e
-	e.enter()
+	e.mu.Lock()
 	err := c.endBeforeLeaving()
 	if c.hasLeft { // perhaps by another goroutine, meanwhile
 		e.mu.Unlock()
@@ -241,21 +241,21 @@ func (c *Comm) Disown(seq uint32, err error) {
 
 // Err returns the reason why no call can begin on the communicator; nil: one can.
 func (c *Comm) Err() error {
-	c.e.enter()
+	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	return c.whyUnusable()
 }
 
 // Counters returns a snapshot.
 func (c *Comm) Counters() Counters {
-	c.e.enter()
+	c.e.mu.Lock()
 	defer c.e.mu.Unlock()
 	return c.counters
 }
 
 // Comm returns the rank's end of a communicator, nil if it has none with this number.
 func (e *Endpoint) Comm(id CommID) *Comm {
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c := e.comms[id]; c != nil && c.local != nil {
 		return c
@@ -278,7 +278,7 @@ func (t commTable) listIDs(pick func(c *Comm) bool) []CommID {
 // Close leaves all communicators, see [Comm.Close]. That of all ranks is last: its goodbye counts
 // for all others.
 func (e *Endpoint) Close() error {
-	e.enter()
+	e.mu.Lock()
 	ids := e.comms.listIDs(func(c *Comm) bool { return c.local != nil })
 	e.mu.Unlock()
 	var errs []error
@@ -294,7 +294,7 @@ func (e *Endpoint) Close() error {
 // Alloc takes n zero bytes, readable in place by the ranks of the node until free is called, once.
 // They stay mapped after the world is closed.
 func (e *Endpoint) Alloc(n int64) (b []byte, free func(), err error) {
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	b, free, err = e.loans.insteadOfSpare(e.memory.Lend, n)
 	clear(b)

@@ -40,8 +40,8 @@ func nothingLeft(t *testing.T, w *executor.World, bars []*executor.Run) {
 	})
 }
 
-// holdingLocks returns hooks for a world, and a function that starts a run and holds its rank's lock, as a
-// long operation does, until release is called.
+// holdingLocks returns hooks for a world, and a function that starts a run and holds its rank's lock until
+// release is called.
 func holdingLocks() (hooks trace.Hooks, hold func(run *executor.Run) (release func())) {
 	var armed atomic.Bool
 	entered, leave := make(chan struct{}), make(chan struct{})

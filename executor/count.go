@@ -4,7 +4,7 @@ import "slices"
 
 // Tally returns the counter of a collective and a plan, for [Binding.Tally].
 func (e *Endpoint) Tally(collective, plan string) *Tally {
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	find := func() *Tally {
 		i := slices.IndexFunc(e.tallies, func(t *Tally) bool { return t.Collective == collective && t.Plan == plan })

@@ -23,6 +23,9 @@
 // sleeps until a message, a cancelled context or the next look for stalls, every
 // 100 ms.
 //
+// A caller's operation runs on a goroutine of its call, without the engine's lock: it may block, panic or
+// use communicators, and only its own call waits for it.
+//
 // A run of small messages between processes of one node, or between goroutine ranks
 // not much more numerous than the processors, goes straight through its steps, as a
 // list, if it starts while nothing else is on its way. When a message is late or not
@@ -75,14 +78,14 @@
 //
 //	errors lateerror rankset recorderpath     errors, sets of ranks, and names of recordings
 //	port blocks                               the ground of a world, and payloads kept
-//	guard operator hand                       operations of the caller, and copies between ranks
+//	guard hand                                panics of drivers, and copies between ranks
 //	calls count tracing sample activity       counters and traces
 //	monotonic_linux monotonic_other           the clock of traces
 //	slotring loans waiters stepend            slots of calls, and the ends of calls and steps
 //	finish departure broken failing news      ends of calls, departures, breaks, and the news of them
 //	found mismatch                            calls that differ between ranks
 //	unlock                                    work deferred until the lock is free
-//	read operation send step                  the steps of a pass
+//	read operation send step                  the steps of a pass, those of a caller's operation among them
 //	transfer anysource deliver                arriving messages
 //	waiting stall late                        awaited ranks, stalls and deadlines
 //	dying suspects renew                      last words, suspicions, and links made anew

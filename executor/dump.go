@@ -76,10 +76,7 @@ func (w *World) dump(out io.Writer, ends bool) {
 	var recs []*flight.Recording
 	for _, s := range w.localStates() {
 		e := w.endpoints[s.Rank]
-		if !lockWithin(&e.mu, lockTime) {
-			printState(&b, &s)
-			continue
-		}
+		e.mu.Lock()
 		e.flight.Tick()
 		all, rec := e.listWaiting(), e.flight.Recording("")
 		e.mu.Unlock()

@@ -59,7 +59,7 @@ func TestDumpWhileComputing(t *testing.T) {
 				defer close(leave)
 				var b bytes.Buffer
 				w.Dump(&b)
-				if !regexp.MustCompile(`(?m)^rank 0: in an operation of its program`).Match(b.Bytes()) || !bytes.Contains(b.Bytes(), []byte("rank 1, allreduce")) {
+				if !regexp.MustCompile(`(?m)^rank 0, allreduce 1 i32 slow: in an operation of the program since 0\.\d s`).Match(b.Bytes()) || !bytes.Contains(b.Bytes(), []byte("rank 1, allreduce")) {
 					t.Errorf("dumped\n%s", &b)
 				}
 			}()

@@ -8,7 +8,7 @@ type ending struct {
 	signal   chan struct{} // capacity 1: it has ended, or its waiter is asked to drive
 	unwatch  func() bool
 	life     uint32    // times it was reopened
-	overdue  bool      // its deadline has passed, and the ranks are asked why
+	overdue  bool      // its context is done, and has had its effect: it ends soon
 	alone    *Transfer // the receive that this is the end of, if it may end alone; nil: it breaks the communicator
 }
 

@@ -35,7 +35,6 @@ type Endpoint struct {
 	transfers int                      // on their way; 0 <= transfers
 	tickets   uint32                   // receives posted
 	votes     []string                 // of its program's goroutines, see [flight.State.Votes]
-	operator  *operator                // runs callers' operations; nil until the first
 	traffic
 	deferredWork
 	losses
@@ -71,20 +70,25 @@ type losses struct {
 
 // driverState is the state of driving and waiting: one goroutine drives, the others wait.
 type driverState struct {
-	driving       bool           // somebody drives
-	stopped       bool           // the world closes: nobody drives any more
-	caller        atomic.Uint64  // the number of its program's goroutine; 0: unknown; read without the lock
-	driver        driver         // its context and goal; while driving
-	waiters       []*ending      // awaited while another goroutine drives
-	background    sync.WaitGroup // the background driver and the operator; World.Close waits for them
-	hasBackDriver bool           // a background driver exists
-	backDrives    bool           // the background driver drives
-	backDriver    func()         // the background driver; nil before the first
-	lastLook      time.Time      // around, by lendThread
-	waitTime      time.Duration  // time with a goroutine waiting, see Activity
-	waitCount     uint32         // waits begun, see tickIdle
-	undriven      sync.Cond      // nobody drives any more, once stopped; its lock is the engine's
-	news          chan struct{}  // see nextNews; nil: nobody pauses
+	driving         bool           // somebody drives
+	stopped         bool           // the world closes: nobody drives any more
+	caller          atomic.Uint64  // the number of its program's goroutine; 0: unknown; read without the lock
+	driver          driver         // its context and goal; while driving
+	waiters         []*ending      // awaited while another goroutine drives
+	background      sync.WaitGroup // the background driver and callers' operations; World.Close waits for them
+	hasBackDriver   bool           // a background driver exists
+	backDrives      bool           // the background driver drives
+	backDriver      func()         // the background driver; nil before the first
+	lastLook        time.Time      // around, by lendThread
+	operating       int            // calls with steps at a caller's operation
+	awaitsOperation bool           // the driver waits in awaitOperation
+	operated        chan struct{}  // capacity 1: it may go on
+	impatience      *time.Timer    // lets it go on; nil before the first wait
+	impatient       bool           // the timer has fired since it was set
+	waitTime        time.Duration  // time with a goroutine waiting, see Activity
+	waitCount       uint32         // waits begun, see tickIdle
+	undriven        sync.Cond      // nobody drives any more, once stopped; its lock is the engine's
+	news            chan struct{}  // see nextNews; nil: nobody pauses
 }
 
 // accounts are a rank's counts and times.
@@ -155,12 +159,6 @@ func newEndpoint(w *World, p Port) *Endpoint {
 	e.callsUntimed = drawUntimed()
 	e.peers = newPeerTable(size, p.Reach, w.limits)
 	return e
-}
-
-// enter takes the engine's lock for a call of the program. In an operation it panics.
-func (e *Endpoint) enter() {
-	e.world.RefuseOperations()
-	e.mu.Lock()
 }
 
 // ensureComm returns a communicator. If this rank doesn't know it yet, it makes room for early

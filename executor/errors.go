@@ -44,10 +44,6 @@ var (
 	ErrAborted = errors.New("aborted")
 )
 
-// ErrOperation is the failure of a collective whose operation, one of [tasks.UserOp], calls a
-// communicator: it would wait for itself.
-var ErrOperation = errors.New("an operation must not use a communicator")
-
 var errNoContext = errors.New("the context is nil")
 
 // errLeft: the owner of an operand left during the read, and may have reused the memory.
@@ -64,7 +60,6 @@ var sentinels = []struct {
 }{
 	{"closed", ErrClosed},
 	{"protocol", ErrProtocol},
-	{"operation", ErrOperation},
 	{"cancelled", context.Canceled},
 	{"deadline", context.DeadlineExceeded},
 	{"unwound", ErrUnwound},

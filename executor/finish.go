@@ -29,8 +29,17 @@ func (c *Comm) endBeyondLimit() {
 	e.memory.Leave(c.id)
 	e.puts.forget(beyond)
 	e.link.Forget(beyond, e.sink())
-	last.finishCall(c.limit.err) // and so the next
+	last.endSoon(c.limit.err) // and so the next
 	e.sleeper.Wake()
+}
+
+// endSoon ends a call that doesn't go on, now or when its caller's operation has returned.
+func (r *Run) endSoon(err error) {
+	if r.active {
+		r.due, r.overdue = err, true // its context has no more effect
+		return
+	}
+	r.finishCall(err)
 }
 
 // finishCall ends the call and wakes its waiter.
@@ -42,7 +51,7 @@ func (r *Run) finishCall(err error) {
 	if i := slices.Index(r.comm.runs, r); i >= 0 {
 		r.comm.runs = slices.Delete(r.comm.runs, i, i+1)
 	}
-	r.ready, r.freshSends = r.ready[:0], 0
+	r.ready, r.freshSends, r.due = r.ready[:0], 0, nil
 	r.giveShared()
 	e.flight.End(uint64(r.comm.id), r.seq, r.pass, err != nil)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 	"unsafe"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -262,12 +263,12 @@ func TestLateWhileComputing(t *testing.T) {
 		defer w.Close()
 		run := startAlone(t, w, "shape=flat,fs=all,w=1,i=adapt/chain")
 		run.present.set(1)
+		other := w.Endpoint(1)
+		other.comms[0].seq = 1 // it has come
 		for _, computes := range []bool{true, false} {
+			other.runs = nil
 			if computes {
-				w.Endpoint(1).mu.Lock()
-			} else {
-				w.Endpoint(1).mu.Unlock()
-				w.Endpoint(1).comms[0].seq = 1 // it has come
+				other.runs = runQueue{{ending: newEnding(other.comms[0]), operation: operation{called: time.Now().Add(-wire.Tick)}}}
 			}
 			by, err := run.explainLate(context.DeadlineExceeded, run.comm.statesOfAll, func() bool { return false })
 			if late, ok := errors.AsType[*LateError](err); !ok || len(late.Late) == 1 != computes || by == 1 != computes {

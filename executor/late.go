@@ -101,19 +101,20 @@ func (n *ending) explainLate(cause error, ask func(flight.Open, func() bool) []f
 			late.Late = append(late.Late, named(s))
 		}
 	}
-	var unknown []LateRank
+	var others []LateRank
 	for _, s := range states {
 		_, known := s.HasCome(mine.Comm, mine.Seq)
+		computes := s.Doing == flight.Computing
 		switch {
-		case levels.Rank(s.Rank) == c.e.rank:
+		case levels.Rank(s.Rank) == c.e.rank && !computes:
 		case mine.Transfer && slices.Contains(mine.Peers, s.Rank):
 			late.Late = append(late.Late, named(s))
-		case !mine.Transfer && !known && (s.Doing != flight.Left || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
-			unknown = append(unknown, named(s))
+		case !mine.Transfer && (computes || !known) && (s.Doing != flight.Left || !come.has(int32(c.numberOf(levels.Rank(s.Rank))))):
+			others = append(others, named(s))
 		}
 	}
 	if len(late.Late) == 0 {
-		late.Late = unknown
+		late.Late = others
 	}
 	if len(late.Late) == 0 || len(late.Circle) > 0 {
 		return c.e.rank, late

@@ -54,8 +54,7 @@ func (e *LateError) Error() string {
 	return fmt.Sprintf("%s: %s: %v", e.Request, strings.Join(parts, "; "), e.Err)
 }
 
-// blames reports whether a rank is to blame as the first late one. Another rank has found that out:
-// the asking rank is never late itself.
+// blames reports whether a rank is to blame as the first late one.
 func (e *LateError) blames(rank levels.Rank) bool {
 	return len(e.Circle) == 0 && len(e.Late) > 0 && e.Late[0].Rank == rank
 }

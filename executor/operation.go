@@ -1,50 +1,228 @@
 package executor
 
 import (
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tierflow/tierflow/dag"
+	"github.com/tierflow/tierflow/executor/wire"
+	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules"
+	"github.com/tierflow/tierflow/tasks"
 )
 
-// reduceStep combines. A caller's operation that panics, ends its goroutine or calls the
-// communicator fails the step, not the process.
+// operation is a call's use of its caller's operation. It runs without the engine's lock, on a
+// goroutine that lasts while steps wait for it: the function may block, panic, end its goroutine or
+// use communicators, and all else on the rank goes on. The call itself ends after its operation has
+// returned, as its buffers are in use. The engine's lock guards it.
+type operation struct {
+	queue   []dag.ID  // steps ready to be combined, the first one on its way if active
+	active  bool      // the goroutine exists
+	called  time.Time // since when the function is on its way; zero: it isn't
+	due     error     // the call's end, once the function has returned; nil: the call goes on
+	failed  error     // what the function did in place of returning; nil: it returned
+	element int64     // bytes of an element; the function gets whole ones
+	bounces [2][]byte // copies of operands in other ranks' memory; nil until needed
+	combine func()    // combineQueued; nil: the call has no caller's operation
+}
+
+// operationPiece is about how many bytes a caller's operation combines between two looks whether the
+// call goes on: a thousand elements of a simple function take some microseconds, those of a slow one
+// milliseconds.
+const operationPiece = 32 << 10
+
+// errExited is the failure of a step after its operation ended the goroutine.
+var errExited = errors.New("the operation ended its goroutine, as runtime.Goexit and FailNow of a test do")
+
+// reduceStep combines: by a kernel at once, by a caller's operation later.
 func (r *Run) reduceStep(id dag.ID, s *submodules.Step) {
 	r.comm.counters.Reduced += s.Len()
-	if !r.b.User {
+	if !r.b.User || s.Len() == 0 {
 		r.doInChunks(id, s, r.b.Kernel)
 		return
 	}
-	r.reduceByUser(id, s)
+	if r.queue = append(r.queue, id); r.active {
+		return
+	}
+	r.active = true
+	e := r.comm.e
+	e.operating++
+	e.background.Add(1)
+	go r.combine() // World.Close waits for it
+	e.awaitOperation()
 }
 
-// reduceByUser combines with a caller's operation.
-func (r *Run) reduceByUser(id dag.ID, s *submodules.Step) {
+// operationPatience is how long a driver waits for an operation at most before it looks at its links again: most take
+// less, and two goroutines that work in turns are slower.
+const operationPatience = 200 * time.Microsecond
+
+// operationRounds is how often a driver with nothing else to do waits so, before it waits for all events alike.
+const operationRounds = 50
+
+// awaitOperation waits until an operation has ended, or for operationPatience. The lock is held, but not meanwhile.
+func (e *Endpoint) awaitOperation() {
+	switch {
+	case e.impatience == nil:
+		e.operated = make(chan struct{}, 1)
+		e.impatience = time.AfterFunc(operationPatience, func() {
+			e.mu.Lock()
+			defer e.mu.Unlock()
+			if e.impatient = true; e.awaitsOperation {
+				e.continueDriving()
+			}
+		})
+	case e.impatient:
+		e.impatience.Reset(operationPatience)
+	}
+	e.impatient, e.awaitsOperation = false, true
+	e.mu.Unlock()
+	<-e.operated
+	e.mu.Lock()
+}
+
+// continueDriving lets the driver go on after a step of an operation, wherever it waits.
+func (e *Endpoint) continueDriving() {
+	switch {
+	case e.awaitsOperation:
+		e.awaitsOperation = false
+		e.operated <- struct{}{}
+	case e.driving:
+		e.sleeper.Wake()
+	}
+}
+
+// combineQueued does the steps that wait for the caller's operation, one after the other.
+func (r *Run) combineQueued() {
+	e := r.comm.e
+	e.mu.Lock()
+	defer r.endCombining() // also when the operation ends this goroutine
+	for len(r.queue) > 0 && r.due == nil && !r.isStopped() {
+		id := r.queue[0]
+		if r.begun != nil {
+			r.begun[id] = e.world.config.traceTime()
+		}
+		if !r.combineStep(&r.steps[id]) {
+			return
+		}
+		r.queue = append(r.queue[:0], r.queue[1:]...)
+		if r.endStep(id); len(r.queue) > 0 {
+			e.continueDriving()
+		}
+	}
+}
+
+// endCombining ends the goroutine of combineQueued, and the call if it has waited for that.
+func (r *Run) endCombining() {
+	c, e := r.comm, r.comm.e
+	defer e.background.Done()
+	if r.failed != nil && !r.isStopped() {
+		r.failStep(&r.steps[r.queue[0]], r.failed)
+	}
+	r.queue, r.failed, r.active = r.queue[:0], nil, false
+	e.operating--
+	if r.due != nil {
+		r.finishCall(r.due)
+		c.forgetIfLeft()
+	}
+	e.continueDriving()
+	e.handOver()
+	e.unlock()
+}
+
+// combineStep combines a step piece by piece. It reports whether it has come to the step's end: else
+// the call doesn't go on. The lock is held, but not while the operation runs.
+func (r *Run) combineStep(s *submodules.Step) bool {
+	for off := int64(0); off < s.A.Len; {
+		n := r.nextPiece(s.A.Len - off)
+		a, ok := r.ownOperand(0, s, s.A, off, n)
+		if !ok {
+			return false
+		}
+		b, ok := r.ownOperand(1, s, s.B, off, n)
+		if !ok {
+			return false
+		}
+		r.operate(r.span(s.Dst)[off:off+n], a, b)
+		if !r.areIntact(s) || r.failed != nil || r.due != nil || r.isStopped() {
+			return false
+		}
+		off += n
+	}
+	return true
+}
+
+// nextPiece returns how many of the bytes left are combined next: whole elements.
+func (o *operation) nextPiece(left int64) int64 {
+	return max(o.element, min(left, operationPiece)/o.element*o.element)
+}
+
+// ownOperand returns a part of a span, the i-th of a step, for use without the lock. Memory of
+// another rank of this process is copied: that rank may leave the call meanwhile, and its program use it again.
+func (r *Run) ownOperand(i int, s *submodules.Step, from tasks.Span, off, n int64) (part []byte, ok bool) {
+	if from.Region != tasks.Peer {
+		return r.span(from)[off : off+n], true
+	}
+	if int64(len(r.bounces[i])) < n {
+		r.bounces[i] = wire.Aligned(n)
+	}
+	own := r.bounces[i][:n]
+	part, err := r.operand(i, from, off, n, own)
+	if err != nil {
+		if err != errUnread {
+			r.failStep(s, err)
+		}
+		return nil, false
+	}
+	if r.comm.e.world.endpoints[r.peerOf(&r.steps[from.Ref])] != nil {
+		copy(own, part)
+		part = own
+	}
+	return part, true
+}
+
+// areIntact reports, after a read of a step's operands, whether their owners were still in the run. One that wasn't is a
+// suspect: what was read may be something else, and the step never ends.
+func (r *Run) areIntact(s *submodules.Step) bool {
+	for _, operand := range [2]tasks.Span{s.A, s.B} {
+		if peer, ok := r.isIntact(operand); !ok {
+			r.failed = nil
+			r.comm.e.addSuspect(r.comm, r.comm.ranks[peer], 0, errLeft)
+			return false
+		}
+	}
+	return true
+}
+
+// operate calls the caller's operation, without the lock. What it does in place of returning is
+// r.failed; when it ends its goroutine, operate doesn't return either.
+func (r *Run) operate(dst, a, b []byte) {
+	e := r.comm.e
+	r.called, r.failed = time.Now(), errExited
+	e.mu.Unlock()
 	defer func() {
-		switch p := recover(); {
-		case p == ErrOperation, p == errExited:
-			r.failStep(s, p.(error))
-		case p != nil:
-			r.failStep(s, fmt.Errorf("the operation panicked: %v", p))
+		p := recover()
+		e.mu.Lock()
+		r.called = time.Time{}
+		if p != nil {
+			r.failed = fmt.Errorf("the operation panicked: %v", p)
 		}
 	}()
-	r.doInChunks(id, s, r.user)
+	r.b.Kernel(dst, a, b)
+	r.failed = nil
 }
 
-// combineApart calls combine on the goroutine of the rank's operator, and repeats the operation's
-// panic. An operation may end its goroutine. Here this would be the program's own: its call would
-// never return, not even with an error.
-func (r *Run) combineApart(dst, a, b []byte) {
-	e := r.comm.e
-	if e.operator == nil {
-		e.operator = startOperator(&e.background)
-	}
-	e.operator.pieces <- piece{e.world, r.b.Kernel, dst, a, b}
-	problem := <-e.operator.problems
-	if problem == errExited {
-		e.operator = nil
-	}
-	if problem != nil {
-		panic(problem)
-	}
+// isOperating reports whether the caller's operation has been on its way for a tick.
+func (o *operation) isOperating(now time.Time) bool {
+	return !o.called.IsZero() && now.Sub(o.called) >= wire.Tick
+}
+
+// operatingRanks returns the ranks of this process with a caller's operation on its way.
+func (w *World) operatingRanks() (ranks []levels.Rank) {
+	w.eachLocked(func(e *Endpoint) {
+		if e.operating > 0 {
+			ranks = append(ranks, e.rank)
+		}
+	})
+	return ranks
 }

@@ -4,96 +4,235 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/flight"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// An operation that ends its goroutine, or uses a communicator, breaks the communicator
-// on all ranks with an error that names the rank; the world can be closed afterwards and
-// other communicators go on. It runs in the goroutine that waits for the call, in one
-// that waits for something else, or in the background.
-func TestOperationMisbehaves(t *testing.T) {
-	for name, act := range map[string]func(w *executor.World){
-		"ends":   func(*executor.World) { runtime.Goexit() },
-		"binds":  func(w *executor.World) { barrierOn(t, w.Endpoint(culprit).Comm(0)) },
-		"counts": func(w *executor.World) { w.Endpoint(culprit).Comm(0).Counters() },
-		"closes": func(w *executor.World) { _ = w.Endpoint(culprit).Close() },
+// culprit is the rank of two that combines in an allreduce along a chain.
+const culprit = 0
+
+// folds binds an allreduce along a chain of two, by an operation whose function calls act on the culprit.
+func folds(t *testing.T, w *executor.World, comm executor.CommID, act func()) []*executor.Run {
+	t.Helper()
+	h, p := parse(t, "1x2", "shape=han,fs=all,w=1,s=adapt/chain,i=adapt/chain")
+	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, InPlace: true}, p}
+	runs := make([]*executor.Run, 2)
+	for r := range runs {
+		j.request.Op = tasks.UserOp("fold", true, func(a, b int32) int32 {
+			if r == culprit {
+				act()
+			}
+			return a + b
+		})
+		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(comm), nil, raw([]int32{int32(r + 1), 0, 7}))
+	}
+	return runs
+}
+
+// waysToWait are how the goroutine of the culprit is occupied when its operation runs.
+var waysToWait = []string{"waits", "waits elsewhere", "started"}
+
+// waitFor starts a run and ends it in one of these ways.
+func waitFor(ctx context.Context, w *executor.World, run *executor.Run, rank int, how string) error {
+	if err := run.Start(ctx); err != nil {
+		return err
+	}
+	switch {
+	case rank == culprit && how == "waits elsewhere":
+		never, err := w.Endpoint(culprit).Comm(0).Recv(ctx, 1-culprit, 1, 0, nil)
+		if err == nil {
+			_ = never.Wait(ctx)
+		}
+	case rank == culprit && how == "started":
+		_ = clocktest.Await(ctx, run.Done) // driven in the background
+	}
+	return run.Wait(ctx) // which returns, whatever the operation does to its goroutine
+}
+
+// An operation that panics or ends its goroutine breaks the communicator on all ranks, with an error that
+// names the rank; the world can be closed afterwards and other communicators go on.
+func TestOperationFails(t *testing.T) {
+	for name, act := range map[string]func(){
+		"ends":   runtime.Goexit,
+		"panics": func() { panic("no sum") },
 	} {
-		for _, how := range []string{"waits", "waits elsewhere", "started"} {
+		for _, how := range waysToWait {
 			t.Run(name+"/"+how, func(t *testing.T) {
-				onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, h *levels.Topology) {
-					misbehave(t, w, h, how, act)
+				onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+					runs, bars := folds(t, w, 0, act), barriersOn(t, w, 3)
+					errs := ranks(t, w, func(ctx context.Context, r int) error { return waitFor(ctx, w, runs[r], r, how) })
+					for r, err := range errs {
+						step, ok := errors.AsType[*executor.StepError](err)
+						peer, isPeer := errors.AsType[*executor.PeerError](err)
+						if r == culprit && (!ok || step.Rank != culprit) || r != culprit && (!isPeer || peer.Rank != culprit) {
+							t.Errorf("rank %d: %v, want the culprit's step to blame", r, err)
+						}
+					}
+					do(t, w, bars)
 				})
 			})
 		}
 	}
 }
 
-// Between goroutine ranks, the communicator of another rank and the world as a whole are
-// out of an operation's reach too.
-func TestOperationUsesOtherRanks(t *testing.T) {
-	for name, act := range map[string]func(w *executor.World){
-		"counts": func(w *executor.World) { w.Endpoint(1 - culprit).Comm(0).Counters() },
-		"closes": func(w *executor.World) { _ = w.Close() },
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, 2, executor.Config{})
-			h, _ := parse(t, "1x2", "")
-			misbehave(t, w, h, "waits", act)
+// barriersOn binds barriers on a new communicator of all ranks.
+func barriersOn(t *testing.T, w *executor.World, id executor.CommID) []*executor.Run {
+	t.Helper()
+	bars := make([]*executor.Run, w.Size())
+	for r := range bars {
+		bars[r] = barrierOn(t, makeComm(t, w.Endpoint(levels.Rank(r)), id, everyone(w)))
+	}
+	return bars
+}
+
+// An operation may use communicators: counts, messages and collectives of others than its own. A call on its own
+// one, by which somebody waits for the operation, is refused.
+func TestOperationCommunicates(t *testing.T) {
+	onBoth(t, []string{"1x2", "2x1"}, executor.Config{}, func(t *testing.T, w *executor.World, _ *levels.Topology) {
+		bars := barriersOn(t, w, 3)
+		var within, refused, received error
+		var once sync.Once
+		ctx := t.Context()
+		runs := folds(t, w, 0, func() {
+			once.Do(func() {
+				c := w.Endpoint(culprit).Comm(0)
+				c.Counters()
+				refused = barrierOn(t, c).Do(ctx)
+				within = bars[culprit].Do(ctx)
+				in := make([]byte, 1)
+				var got *executor.Transfer
+				if got, received = c.Recv(ctx, 1-culprit, 5, tasks.Uint8, in); received == nil {
+					received = got.Wait(ctx)
+				}
+			})
+		})
+		succeed(t, w, func(ctx context.Context, r int) error {
+			if r != culprit {
+				var other sync.WaitGroup
+				defer other.Wait()
+				other.Go(func() {
+					if err := bars[r].Do(ctx); err != nil {
+						t.Error(err)
+					}
+					sent, err := w.Endpoint(levels.Rank(r)).Comm(0).Send(ctx, culprit, 5, tasks.Uint8, []byte{1})
+					if err == nil {
+						err = sent.Wait(ctx)
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+			return runs[r].Do(ctx)
+		})
+		if !errors.Is(refused, executor.ErrBusy) || within != nil || received != nil {
+			t.Errorf("a barrier of its own communicator: %v, want %v; of another one: %v; a message: %v", refused, executor.ErrBusy, within, received)
+		}
+	})
+}
+
+// While a rank's operation blocks, all else on the rank goes on, and the rank says where it is. A call that is
+// cancelled ends when its operation has returned: until then its buffers are in use.
+func TestOperationBlocks(t *testing.T) {
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+		entered, leave := make(chan bool), make(chan bool)
+		runs, bars := folds(t, w, 0, sync.OnceFunc(func() { close(entered); <-leave })), barriersOn(t, w, 3)
+		mine, cancel := context.WithCancelCause(t.Context())
+		returned := make([]bool, 2)
+		var errs []error
+		var calls sync.WaitGroup
+		calls.Go(func() {
+			errs = ranks(t, w, func(ctx context.Context, r int) error {
+				if r == culprit {
+					ctx = mine
+				}
+				err := runs[r].Do(ctx)
+				returned[r] = true
+				return err
+			})
+		})
+		<-entered
+		if s := w.Endpoint(culprit).State(0); s.Doing == flight.Computing {
+			t.Errorf("at once its state is %v", &s)
+		}
+		clocktest.Pass(time.Second)
+		s := w.Endpoint(culprit).State(0)
+		if come, known := s.HasCome(0, 0); s.Doing != flight.Computing || len(s.Open) != 1 || !s.Open[0].Operating || !s.Open[0].Awaited || !come || !known {
+			t.Errorf("its state is %+v", &s)
+		}
+		if a := w.Endpoint(culprit).Activity(1, func(levels.Rank) int { return 0 }); !a.Computing || a.Running != 1 || a.Waited > 10*time.Millisecond {
+			t.Errorf("its activity is %+v", a)
+		}
+		do(t, w, bars)
+		cancel(errEnough)
+		clocktest.Pass(time.Second)
+		if returned[culprit] || !returned[1-culprit] {
+			t.Errorf("before the operation has returned, the ranks' calls have: %v, want the other rank's", returned)
+		}
+		do(t, w, bars)
+		close(leave)
+		calls.Wait()
+		if errs[culprit] != errEnough || !errors.Is(errs[1-culprit], errEnough) {
+			t.Errorf("%v, want %v", errs, errEnough)
+		}
+	})
+}
+
+// A deadline names the rank whose operation blocks, also where that rank's own deadline is met first.
+func TestOperationLate(t *testing.T) {
+	for first := range 2 {
+		inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+			leave := make(chan bool)
+			runs := folds(t, w, 0, func() { <-leave })
+			time.AfterFunc(10*time.Second, func() { close(leave) })
+			errs := ranks(t, w, func(ctx context.Context, r int) error {
+				limit := 3 * time.Second
+				if r == first {
+					limit = 2 * time.Second
+				}
+				ctx, cancel := context.WithTimeout(ctx, limit)
+				defer cancel()
+				return runs[r].Do(ctx)
+			})
+			for r, err := range errs {
+				if err == nil || !strings.Contains(err.Error(), "rank 0 is in an operation of its program") || !errors.Is(err, context.DeadlineExceeded) {
+					t.Errorf("rank %d first: rank %d has %v", first, r, err)
+				}
+			}
 		})
 	}
 }
 
-// culprit is the rank of two that combines in an allreduce along a chain.
-const culprit = 0
-
-// misbehave lets the culprit's operation act, in an allreduce that a goroutine of that
-// rank waits for in some way.
-func misbehave(t *testing.T, w *executor.World, h *levels.Topology, how string, act func(w *executor.World)) {
-	_, p := parse(t, "1x2", "shape=han,fs=all,w=1,s=adapt/chain,i=adapt/chain")
-	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, InPlace: true}, p}
-	runs, bars := make([]*executor.Run, 2), make([]*executor.Run, 2)
-	for r := range runs {
-		j.request.Op = tasks.UserOp("fold", true, func(a, b int32) int32 {
-			if r == culprit {
-				act(w)
+// A rank may leave in an operation, as a failure of the call that it is for. A world whose operation doesn't return
+// is closed with an error, and ends with the operation.
+func TestOperationCloses(t *testing.T) {
+	inBubble(t, 2, executor.Config{}, func(t *testing.T, w *executor.World) {
+		var left, closed error
+		var took time.Duration
+		runs := folds(t, w, 0, sync.OnceFunc(func() {
+			left = w.Endpoint(culprit).Close()
+			began := time.Now()
+			closed = w.Close()
+			took = time.Since(began)
+		}))
+		errs := ranks(t, w, func(ctx context.Context, r int) error { return runs[r].Do(ctx) })
+		for _, err := range append(errs, left) {
+			if err == nil || !strings.Contains(err.Error(), "closed during allreduce 3 i32 fold #0") {
+				t.Errorf("%v, want the call that was left", err)
 			}
-			return a + b
-		})
-		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(0), nil, raw(make([]int32, 3)))
-		bars[r] = barrierOn(t, makeComm(t, w.Endpoint(levels.Rank(r)), 3, everyone(w)))
-	}
-	errs := ranks(t, w, func(ctx context.Context, r int) (err error) {
-		if err := runs[r].Start(ctx); err != nil {
-			return err
 		}
-		var waiter sync.WaitGroup
-		switch {
-		case r == culprit && how == "waits elsewhere":
-			waiter.Go(func() {
-				never, err := w.Endpoint(culprit).Comm(0).Recv(ctx, 1-culprit, 1, 0, nil)
-				if err == nil {
-					_ = never.Wait(ctx)
-				}
-			})
-		case r == culprit && how == "waits":
-			return runs[r].Wait(ctx) // which returns, whatever the operation does to its goroutine
+		if closed == nil || took != time.Second || !strings.Contains(closed.Error(), "an operation of rank 0 runs") {
+			t.Errorf("closed with %v after %v", closed, took)
 		}
-		waiter.Wait()
-		_ = clocktest.Await(ctx, func() bool { return len(w.Endpoint(levels.Rank(r)).Waiting()) == 0 }) // driven in the background
-		return runs[r].Wait(ctx)
+		synctest.Wait()
 	})
-	for r, err := range errs {
-		step, ok := errors.AsType[*executor.StepError](err)
-		peer, isPeer := errors.AsType[*executor.PeerError](err)
-		if r == culprit && (!ok || step.Rank != culprit) || r != culprit && (!isPeer || peer.Rank != culprit) {
-			t.Errorf("rank %d: %v, want the culprit's step to blame", r, err)
-		}
-	}
-	do(t, w, bars)
 }

@@ -2,7 +2,6 @@ package executor
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/executor/wire"
@@ -84,45 +83,12 @@ func (r *Run) isIntact(s tasks.Span) (peer levels.Rank, ok bool) {
 	return levels.Rank(r.comm.local[from]), r.comm.e.memory.Intact(from, r.comm.id, r.exposed[s.Ref].age)
 }
 
-// The bounds of a run's pace, bytes: its caller's operation may be slow.
-const (
-	slowestPace = wire.CacheLine
-	firstPace   = 1 << 10
-)
-
-// paceTime is how long a piece may keep the engine from its links.
-const paceTime = 100 * time.Microsecond
-
-// piece returns how many of the bytes left the caller's operation combines next.
-func (p *running) piece(left int64) int64 {
-	return max(p.element, min(left, p.pace)/p.element*p.element)
-}
-
-// keepPace changes the number of bytes combined at a time by the caller's operation, after n of
-// them took so long.
-func (p *running) keepPace(n int64, took time.Duration) {
-	switch {
-	case took > 2*paceTime:
-		for ; took > paceTime && n > slowestPace; took /= 2 {
-			n /= 2
-		}
-		p.pace = max(slowestPace, n)
-	case took < paceTime/2 && n > p.pace-p.element:
-		p.pace = min(chunk, 2*p.pace)
-	}
-}
-
 // doInChunks does a copy or a reduction piece by piece. In between it polls the link and lets
 // others break the communicator.
 func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte)) {
 	e, total := r.comm.e, s.A.Len
-	user := r.b.User && s.Kind == submodules.ReduceStep
 	for off := int64(0); off < total; {
 		n := min(total-off, chunk)
-		var began time.Time
-		if user {
-			n, began = r.piece(total-off), time.Now()
-		}
 		dst := r.span(s.Dst)[off : off+n]
 		var into []byte
 		if s.B.Len == 0 {
@@ -142,9 +108,6 @@ func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte
 			r.failStep(s, err)
 			return
 		}
-		if user {
-			r.keepPace(n, time.Since(began))
-		}
 		if off += n; off < total {
 			e.link.Poll(e.sink())
 			if e.pause(); r.isStopped() {
@@ -152,11 +115,7 @@ func (r *Run) doInChunks(id dag.ID, s *submodules.Step, do func(dst, a, b []byte
 			}
 		}
 	}
-	for _, operand := range [2]tasks.Span{s.A, s.B} {
-		if peer, ok := r.isIntact(operand); !ok {
-			e.addSuspect(r.comm, r.comm.ranks[peer], 0, errLeft) // and the step never ends
-			return
-		}
+	if r.areIntact(s) {
+		r.endStep(id)
 	}
-	r.endStep(id)
 }

@@ -26,7 +26,8 @@ type Binding struct {
 	// before its first step; dst may be src. The input is Send, or Recv if Send is nil. Programs with their
 	// input in Recv find it there; others read scratch in place of Send.
 	Scale func(dst, src []byte)
-	// User says that Kernel calls a caller's function, which may panic.
+	// User says that Kernel calls a caller's function, which may do anything: it gets a goroutine of
+	// the call, without the engine's lock. The call ends after it has returned.
 	User bool
 	// Urgency orders runs ready to go on: the largest goes first, among equals the first start.
 	// Ranks may differ in it.
@@ -43,8 +44,8 @@ type Binding struct {
 	// link carries the larger buffer, for its [Calls].Rate; 0: no rate.
 	Tally *Tally
 	Trips float64
-	// Ended, if not nil, is called at the end of each step, by the goroutine that drives the rank:
-	// it must be short and must not call back.
+	// Ended, if not nil, is called at the end of each step, with the engine's lock held: it must be
+	// short and must not call back.
 	Ended func(step dag.ID)
 }
 
@@ -54,22 +55,22 @@ type Run struct {
 	ending
 	bound
 	running
+	operation
 	watched
 }
 
 // bound is the result of Bind. Only Rebind changes it, between two calls.
 type bound struct {
-	b                    Binding                // Send and Recv nil: not bound now
-	call                 *description           // for the other ranks
-	digest               uint32                 // b.Digest
-	leastSend, leastRecv int64                  // lengths of b.Send and b.Recv, bytes
-	leads                [2][]flow.Lead         // of b.Whole and of b.Rest, by their peers; nil: none
-	straight             *straight              // nil: the engine walks the graph
-	slots, backup        int64                  // bytes of shared memory of a call
-	own                  []byte                 // the memory for these; nil if each call borrows it
-	scaled               []byte                 // what the programs read as Send; nil: b.Send
-	user                 func(dst, a, b []byte) // combineApart; nil unless b.User
-	seal                 *submodules.Program    // the barrier at the end of each call; nil: none
+	b                    Binding             // Send and Recv nil: not bound now
+	call                 *description        // for the other ranks
+	digest               uint32              // b.Digest
+	leastSend, leastRecv int64               // lengths of b.Send and b.Recv, bytes
+	leads                [2][]flow.Lead      // of b.Whole and of b.Rest, by their peers; nil: none
+	straight             *straight           // nil: the engine walks the graph
+	slots, backup        int64               // bytes of shared memory of a call
+	own                  []byte              // the memory for these; nil if each call borrows it
+	scaled               []byte              // what the programs read as Send; nil: b.Send
+	seal                 *submodules.Program // the barrier at the end of each call; nil: none
 }
 
 // running is a call on its way and, in the slices by step, its pass. The engine's lock guards it.
@@ -85,8 +86,6 @@ type running struct {
 	lead      []flow.Lead        // of prog, by its peers; nil: none
 	memory    [tasks.Peer][]byte // by region; Send and Recv from this pass's bytes on
 	loan      *loan              // of shared memory; nil: none
-	pace      int64              // about how many bytes a caller's operation combines at a time; slowestPace <= pace <= chunk
-	element   int64              // bytes of what a caller's operation combines; it gets whole ones
 	stepsLeft int                // steps not ended; 0 <= stepsLeft <= len(steps)
 
 	pending    []int32          // by step: predecessors not ended

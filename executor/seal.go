@@ -17,7 +17,7 @@ import (
 // is done.
 func (c *Comm) Seal(barrier *submodules.Program) error {
 	e := c.e
-	e.enter()
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if c.seq > 0 {
 		return fmt.Errorf("seal communicator %v: it has had %d calls", c.id, c.seq)

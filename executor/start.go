@@ -11,7 +11,7 @@ import (
 // Seq returns the number of the last start, among those on the communicator; ok is false if there
 // was none.
 func (r *Run) Seq() (seq uint32, ok bool) {
-	r.comm.e.enter()
+	r.comm.e.mu.Lock()
 	defer r.comm.e.mu.Unlock()
 	return r.seq, r.started
 }
@@ -47,7 +47,7 @@ func (r *Run) Do(ctx context.Context) error {
 // caller waits anyway, it may take its time. It reports whether the run went straight through.
 func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err error) {
 	c, e := r.comm, r.comm.e
-	e.enter()
+	e.mu.Lock()
 	defer crash()
 	if c.isStarting { // and has released the lock for a moment
 		e.unlock()

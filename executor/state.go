@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/tierflow/tierflow/executor/flight"
@@ -21,12 +20,9 @@ const (
 )
 
 // State returns the rank's state, without its program's place. comm comes first in State.Called.
-// For a rank in a caller's operation it waits up to 250 ms.
 func (e *Endpoint) State(comm CommID) flight.State {
-	s := flight.State{Rank: int(e.rank), Doing: flight.Computing, PID: os.Getpid()}
-	if !lockWithin(&e.mu, lockTime) {
-		return s
-	}
+	s := flight.State{Rank: int(e.rank), PID: os.Getpid()}
+	e.mu.Lock()
 	defer e.mu.Unlock()
 	if s.Doing = flight.Outside; e.stopped {
 		s.Doing = flight.Left
@@ -37,7 +33,10 @@ func (e *Endpoint) State(comm CommID) flight.State {
 	}
 	e.comms.eachTransfer(&e.puts, func(t *Transfer, way string, moves bool) { s.Open = append(s.Open, t.open(way, moves, now)) })
 	slices.SortStableFunc(s.Open, func(a, b flight.Open) int { return boolToInt(b.Awaited) - boolToInt(a.Awaited) })
-	if len(s.Open) > 0 && s.Open[0].Awaited {
+	switch {
+	case slices.ContainsFunc(s.Open, func(o flight.Open) bool { return o.Operating }):
+		s.Doing = flight.Computing
+	case len(s.Open) > 0 && s.Open[0].Awaited:
 		s.Doing = flight.Inside
 	}
 	s.Open = s.Open[:min(flight.MaxOpen, len(s.Open))]
@@ -77,6 +76,7 @@ func (r *Run) open(now time.Time) flight.Open {
 	if !r.hasMoved && !r.since.IsZero() {
 		o.For = stoodStill(now.Sub(r.since))
 	}
+	o.Operating = r.isOperating(now)
 	r.eachStuck(func(_ *submodules.Step, peer levels.Rank) {
 		if len(o.Peers) < maxPeers && !slices.Contains(o.Peers, int(peer)) {
 			o.Peers = append(o.Peers, int(peer))
@@ -141,18 +141,4 @@ func (t commTable) listCalled(first CommID) (list []flight.Called) {
 		slices.SortFunc(list[1:], func(a, b flight.Called) int { return cmp.Compare(a.Comm, b.Comm) })
 	}
 	return list
-}
-
-// lockTime bounds the wait for a rank in a caller's operation.
-const lockTime = 250 * time.Millisecond
-
-// lockWithin tries to get the lock of an engine: a rank holds it during an operation of the user,
-// perhaps for ever. It sleeps between tries, as nobody can wait for a mutex for a limited time.
-func lockWithin(mu *sync.Mutex, limit time.Duration) bool {
-	for until := time.Now().Add(limit); !mu.TryLock(); time.Sleep(time.Millisecond) {
-		if time.Now().After(until) {
-			return false
-		}
-	}
-	return true
 }

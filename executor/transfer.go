@@ -109,7 +109,7 @@ func (c *Comm) newTransfer(
 	case tag < 0:
 		return nil, fmt.Errorf("%s rank %d: tag %d is negative", what, peer, tag)
 	}
-	c.e.enter()
+	c.e.mu.Lock()
 	err := admit(ctx)
 	c.e.mu.Unlock()
 	if err != nil {

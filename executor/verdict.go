@@ -64,11 +64,11 @@ func (w *World) tellVerdict(me levels.Rank, f *verdict.Finding, states []flight.
 	}
 }
 
-// canReport reports whether rank 0 has answered and hears news: in an operation it may not.
+// canReport reports whether rank 0 has answered and hears news.
 func canReport(states []flight.State) bool {
 	for i := range states {
 		if d := states[i].Doing; states[i].Rank == 0 {
-			return d == flight.Inside || d == flight.Outside
+			return d == flight.Inside || d == flight.Outside || d == flight.Computing
 		}
 	}
 	return false
@@ -164,7 +164,7 @@ func classOf(err, lost error, own bool) string {
 		return verdict.Unreachable.String()
 	case lost != nil, errors.Is(err, ErrUnwound):
 		return verdict.Died.String()
-	case own, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrClosed), errors.Is(err, ErrOperation):
+	case own, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), errors.Is(err, ErrClosed):
 		return ""
 	}
 	return verdict.Died.String()

@@ -15,7 +15,7 @@ import (
 // communicator breaks on all ranks and the error is the context's cause. Waiting again returns the
 // same error.
 func (n *ending) Wait(ctx context.Context) error {
-	n.comm.e.enter()
+	n.comm.e.mu.Lock()
 	if n.unwatch == nil {
 		return n.awaitInTime(ctx)
 	}
@@ -84,7 +84,7 @@ func (w *driverState) endDriving() {
 
 // Done reports whether it has ended: Wait would return at once.
 func (n *ending) Done() bool {
-	n.comm.e.enter()
+	n.comm.e.mu.Lock()
 	defer n.comm.e.mu.Unlock()
 	return n.finished
 }
@@ -215,6 +215,10 @@ func (e *Endpoint) drive(n *ending) {
 				idle, inVain, spun = 0, 0, 0
 			}
 			e.pause()
+		case e.operating > 0 && idle < operationRounds:
+			idle++
+			e.awaitOperation()
+			e.pause()
 		case n != nil && e.world.config.Progress != nil:
 			idle++
 			e.lendThread(idle)
@@ -295,9 +299,10 @@ func (w *driverState) endIdle(ring *flight.Ring, idle int) {
 	}
 }
 
-// addWaited counts time with a waiting goroutine; the background driver waits for nobody.
+// addWaited counts time with a waiting goroutine, unless it waits for an operation of its own program; the background
+// driver waits for nobody.
 func (w *driverState) addWaited(d time.Duration) {
-	if !w.backDrives {
+	if !w.backDrives && w.operating == 0 {
 		w.waitTime += d
 	}
 }

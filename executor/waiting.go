@@ -57,8 +57,11 @@ func (r *Run) absentPeers() string {
 // describeWait returns the run's wait: waits for r4 since 2.0 s: ib#3 recv r4>r5 64KiB.
 func (r *Run) describeWait() string {
 	list, here := r.awaitedPeers()
-	if len(list) == 0 {
+	if len(list) == 0 && r.called.IsZero() {
 		return "on its way"
+	}
+	if len(list) == 0 {
+		return fmt.Sprintf("in %s since %.1f s", inOperation, time.Since(r.called).Seconds())
 	}
 	text := "waits for " + strings.Join(list, ",")
 	if here {
@@ -69,6 +72,9 @@ func (r *Run) describeWait() string {
 	}
 	return text + ": " + r.awaitedSteps()
 }
+
+// inOperation is what a call waits for that waits for no other rank.
+const inOperation = "an operation of the program"
 
 // awaitedSteps returns the labels of the waiting steps, those for absent ranks first: ib#3 recv
 // r4>r5 64KiB, ….
@@ -82,6 +88,9 @@ func (r *Run) awaitedSteps() string {
 		}
 	})
 	labels = append(labels, others...)
+	if len(labels) == 0 && !r.called.IsZero() {
+		return inOperation
+	}
 	more := max(0, len(labels)-maxWaits)
 	text := strings.Join(labels[:len(labels)-more], ", ")
 	if more > 0 {

@@ -94,7 +94,6 @@ type World struct {
 	spin       int                       // yields before a driver sleeps
 	stop       func(ctx context.Context) // see Setup; may be nil
 	control    *control                  // nil if all ranks live here
-	combining  atomic.Int32              // running operations of callers
 	askTurn    chan struct{}             // full while a rank of this process asks others for their states
 	stacks     stackReader
 	lastSearch map[CommID]time.Time // by communicator, of this world's search for a deadlock; for the holder of askTurn

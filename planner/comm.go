@@ -159,7 +159,6 @@ func (c *Comm) checkMade() error {
 	if c == nil || c.comm == nil {
 		return errNoComm
 	}
-	c.world.RefuseOperations() // before any lock is taken
 	return nil
 }
 

@@ -21,7 +21,7 @@ var (
 // after [Comm.Shrink]: a rank has died, left or given up, can't be reached, or was late, see [LateError]. Other errors of
 // this rank itself are not recoverable, nor are those of the program, such as [ErrMismatch], or [ErrAborted].
 func Recoverable(err error) bool {
-	for _, never := range []error{ErrAborted, ErrMismatch, ErrExcluded, ErrMinority, executor.ErrOperation} {
+	for _, never := range []error{ErrAborted, ErrMismatch, ErrExcluded, ErrMinority} {
 		if errors.Is(err, never) {
 			return false
 		}

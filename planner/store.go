@@ -115,7 +115,7 @@ func (k *kept) forget(x program) {
 // borrow returns a free program for a use, made by create unless there is one.
 func (s *store) borrow(u use, create func() (program, error)) (program, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock() // a call from within an operation panics
+	defer s.mu.Unlock()
 	return s.find(u, true, create)
 }
 

@@ -87,6 +87,10 @@ var (
 // order. T may be any type that can be moved, see [ElementOf]: a struct of numbers, say. Buffers then have
 // elements of the same type; types of one kind, such as float64 and a type made of it, are the same here.
 // Without a function the operation is not [Op.Valid].
+//
+// A call runs combine on a goroutine of its own, one element after the other; calls on different communicators may run it
+// at the same time. A panic, or runtime.Goexit, fails the call on all ranks. While combine blocks, only its call waits. It
+// may use communicators, but for collectives on that of its call.
 func UserOp[T any](name string, commutative bool, combine func(a, b T) T) Op {
 	u := &userOp{name: name, commutative: commutative}
 	if combine == nil {

@@ -15,7 +15,7 @@ const (
 	_         Doing = iota
 	Outside         // it is in no call
 	Inside          // it is in the calls of [State.Open]
-	Computing       // it is in a caller's operation; of calls nothing is known
+	Computing       // it has been in a caller's operation for a tenth of a second or more
 	Silent          // it has not answered
 	Stopped         // its process is stopped, by SIGSTOP or a debugger; of calls its last record is known
 	Gone            // its process has ended
@@ -97,6 +97,8 @@ type Open struct {
 	Transfer bool          `json:"transfer,omitempty"` // a send or receive
 	Any      bool          `json:"any,omitempty"`      // a receive from any rank: one of Peers is enough; too many: they are not listed
 	Awaited  bool          `json:"awaited,omitempty"`  // the program waits for it; else it was only started
+	// Operating: an operation of the rank's own program has kept it for a tenth of a second or more.
+	Operating bool `json:"operating,omitempty"`
 }
 
 // Called is how many collectives a rank has called on a communicator.
@@ -108,7 +110,7 @@ type Called struct {
 
 // HasCome reports whether the rank has called a collective; known is false if nobody can tell.
 func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
-	if s.Doing != Outside && s.Doing != Inside && s.Doing != Left {
+	if s.Doing != Outside && s.Doing != Inside && s.Doing != Computing && s.Doing != Left {
 		return false, false
 	}
 	for _, c := range s.Called {
@@ -116,7 +118,7 @@ func (s *State) HasCome(comm uint64, seq uint32) (come, known bool) {
 			return int32(seq-c.Calls) < 0, true
 		}
 	}
-	return false, s.Doing != Left // nothing is kept of a communicator that it has left
+	return false, s.Doing == Outside || s.Doing == Inside // nothing is kept of a communicator that it has left
 }
 
 // HasHeard reports whether the rank's program knows that a communicator is broken: a call on it has failed.

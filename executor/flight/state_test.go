@@ -64,7 +64,14 @@ func TestHasCome(t *testing.T) {
 			t.Errorf("call %d on %d: %v, %v", c.seq, c.comm, come, known)
 		}
 	}
-	for _, d := range []flight.Doing{flight.Computing, flight.Silent, flight.Stopped, flight.Gone} {
+	s.Doing = flight.Computing
+	if come, known := s.HasCome(1, 4); !come || !known {
+		t.Errorf("of a rank in an operation: %v, %v", come, known)
+	}
+	if _, known := s.HasCome(3, 0); known {
+		t.Error("a rank in an operation is known not to have come to a communicator that it may be making")
+	}
+	for _, d := range []flight.Doing{flight.Silent, flight.Stopped, flight.Gone} {
 		s.Doing = d
 		if _, known := s.HasCome(1, 4); known {
 			t.Errorf("of a %v rank it is known", d)

@@ -21,7 +21,7 @@
 //	tierflow_tls_certificate_expiry_seconds  when the rank's certificate expires, Unix time
 //	tierflow_call_seconds            histogram of how long calls take on this rank, from begin to end, by collective and plan
 //	tierflow_bus_bytes_per_second    histogram of their bus bandwidth: bytes, times how often the busiest link carries them, over time
-//	tierflow_computing               1 while a caller's operation keeps the rank from telling the others
+//	tierflow_computing               1 while a caller's operation is on its way on the rank
 //
 // Counters begin with the job and end with it. A rank tells 256 pairs of collective and
 // plan apart; calls with further ones have the plan "other". The histograms have 14 buckets, with bounds

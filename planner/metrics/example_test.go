@@ -59,7 +59,7 @@ func ExampleWrite() {
 	// # TYPE tierflow_tls_handshakes_total counter
 	// # HELP tierflow_tls_certificate_expiry_seconds When this rank's certificate expires, Unix time.
 	// # TYPE tierflow_tls_certificate_expiry_seconds gauge
-	// # HELP tierflow_computing 1 while a caller's operation keeps the rank from telling the others.
+	// # HELP tierflow_computing 1 while a caller's operation is on its way on the rank.
 	// # TYPE tierflow_computing gauge
 	// tierflow_computing{world="0",rank="3"} 0
 	// # HELP tierflow_call_seconds How long calls take on this rank, from begin to end; of calls with less than 256 KiB a sample, each counting for 32.

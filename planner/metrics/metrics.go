@@ -64,22 +64,22 @@ var families = []family{
 		addByLevel(u, u.Read, add)
 	}},
 	{"tierflow_running", "gauge", "Calls and transfers that have begun and not ended.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, float64(u.Running), add)
+		add(float64(u.Running))
 	}},
 	{"tierflow_waiting", "gauge", "Calls that have stood still for 100 ms or more.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, float64(u.Waiting), add)
+		add(float64(u.Waiting))
 	}},
 	{"tierflow_waiting_seconds", "gauge", "How long the call that waits longest has stood still.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, u.Longest.Seconds(), add)
+		add(u.Longest.Seconds())
 	}},
 	{"tierflow_waited_seconds_total", "counter", "How long calls have waited with nothing to do; of all ranks a late one waits least.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, u.Waited.Seconds(), add)
+		add(u.Waited.Seconds())
 	}},
 	{"tierflow_stalls_total", "counter", "Times that a call stood still for StallAfter, doubled each time.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, float64(u.Stalls), add)
+		add(float64(u.Stalls))
 	}},
 	{"tierflow_broken_communicators", "gauge", "Communicators that have failed.", func(u *raw.Usage, add func(float64, ...string)) {
-		addKnown(u, float64(u.Broken), add)
+		add(float64(u.Broken))
 	}},
 	{"tierflow_tls_handshakes_total", "counter", "TLS handshakes between nodes, by how they ended.", func(u *raw.Usage, add func(float64, ...string)) {
 		if u.TLS != nil {
@@ -92,7 +92,7 @@ var families = []family{
 			add(float64(u.TLS.Expires.Unix()))
 		}
 	}},
-	{"tierflow_computing", "gauge", "1 while a caller's operation keeps the rank from telling the others.", func(u *raw.Usage, add func(float64, ...string)) {
+	{"tierflow_computing", "gauge", "1 while a caller's operation is on its way on the rank.", func(u *raw.Usage, add func(float64, ...string)) {
 		add(map[bool]float64{true: 1}[u.Computing])
 	}},
 }
@@ -120,13 +120,6 @@ var histograms = []histogram{
 func addByLevel(u *raw.Usage, bytes []int64, add func(float64, ...string)) {
 	for k, n := range bytes {
 		add(float64(n), "level", u.Levels[k])
-	}
-}
-
-// addKnown adds a value, unless the rank computes: then it is unknown.
-func addKnown(u *raw.Usage, value float64, add func(float64, ...string)) {
-	if !u.Computing {
-		add(value)
 	}
 }
 

@@ -60,7 +60,7 @@ func addByLevel(u *raw.Usage, bytes []int64, add adder) {
 }
 
 // Observe lets a provider's readers have the metrics of this process, until the registration is
-// unregistered. Only a reader's look costs something. It leaves out a rank in a caller's operation.
+// unregistered. Only a reader's look costs something.
 func Observe(p metric.MeterProvider) (metric.Registration, error) {
 	meter := p.Meter(scope)
 	made := make([]metric.Float64Observable, len(instruments))
@@ -81,9 +81,6 @@ func Observe(p metric.MeterProvider) (metric.Registration, error) {
 		usages := raw.Usages()
 		for n := range usages {
 			u := &usages[n]
-			if u.Computing {
-				continue
-			}
 			who := []attribute.KeyValue{attribute.Int("tierflow.world", u.World), attribute.Int("tierflow.rank", u.Rank)}
 			for i, in := range instruments {
 				in.addTo(u, func(value float64, more ...attribute.KeyValue) {

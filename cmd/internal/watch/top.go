@@ -61,7 +61,7 @@ func (u *usages) waitTimes(before *usages) []time.Duration {
 	all := make([]time.Duration, len(u.ranks))
 	for r := range all {
 		all[r] = -1
-		if now, old := u.ranks[r], before.ranks[r]; now != nil && old != nil && !now.Computing && !old.Computing {
+		if now, old := u.ranks[r], before.ranks[r]; now != nil && old != nil {
 			all[r] = min(now.Waited-old.Waited, u.at.Sub(before.at)) // it is an estimate
 		}
 	}

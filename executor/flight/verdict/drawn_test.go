@@ -194,7 +194,11 @@ var plants = map[string]func(s *snapshot){
 		rank := s.freeze()
 		s.right = are(verdict.Computing, true, rank)
 		s.settle()
-		s.states[rank] = flight.State{Rank: rank, Doing: flight.Computing, PID: 100 + rank}
+		one := &s.states[rank]
+		one.Doing, one.PID = flight.Computing, 100+rank
+		if _, within := s.frozen[rank]; within && len(one.Open) > 0 {
+			one.Open[0].Operating = true
+		}
 	},
 	"mismatch": func(s *snapshot) {
 		rank, at := s.draw()

@@ -30,7 +30,7 @@ const (
 	notCome         // it has not come to the call: its program is elsewhere
 	inCall          // it has come, and is held up in the call itself
 	wayBetween      // it has done its part: the bytes don't come
-	inOperation     // it is in an operation of its program; of its calls nothing is known
+	inOperation     // it is in an operation of its program, in this call or in one before
 )
 
 // findSpots lists the calls held up by others, and by whom.
@@ -38,11 +38,11 @@ func (j *job) findSpots() {
 	j.at = map[*flight.Open]int{}
 	for i := range j.all {
 		s := &j.all[i]
-		if s.Doing != flight.Inside && s.Doing != flight.Outside {
+		if s.Doing != flight.Inside && s.Doing != flight.Outside && s.Doing != flight.Computing {
 			continue
 		}
 		for k := range s.Open {
-			if o := &s.Open[k]; o.Any || len(o.Peers) > 0 {
+			if o := &s.Open[k]; !o.Operating && (o.Any || len(o.Peers) > 0) {
 				j.at[o] = len(j.spots)
 				j.spots = append(j.spots, spot{s: s, call: o})
 			}
@@ -77,32 +77,36 @@ func (j *job) eachSender(w *spot, f func(peer *flight.State) bool) {
 
 // whyHeld says how a rank holds up a call of another one.
 func (j *job) whyHeld(w *spot, peer *flight.State) (why, int) {
+	absent := notCome
 	switch peer.Doing {
 	case flight.Inside, flight.Outside, flight.Left:
 	case flight.Computing:
-		return inOperation, -1
+		absent = inOperation
 	default:
 		return 0, -1
 	}
 	if w.call.Transfer {
 		switch o := otherEnd(w, peer); {
 		case o == nil:
-			return notCome, -1
+			return absent, -1
 		case o.For < j.Least/circlePart:
 			return 0, -1 // it has just come
 		}
 		return wayBetween, -1
 	}
 	switch come, known := peer.HasCome(w.call.Comm, w.call.Seq); {
-	case !known:
+	case !known && absent == notCome:
 		return 0, -1
 	case !come:
-		return notCome, -1
+		return absent, -1
 	}
 	for k := range peer.Open {
 		o := &peer.Open[k]
 		if o.Transfer || o.Comm != w.call.Comm || o.Seq != w.call.Seq {
 			continue
+		}
+		if o.Operating {
+			return inOperation, -1
 		}
 		if at, held := j.at[o]; held {
 			return inCall, at

@@ -8,8 +8,8 @@ import (
 )
 
 // Missing returns the ranks that have not come to a collective of a communicator, without those that wait, perhaps
-// through further ones, for others of them: these explain the rest. A rank in an operation, of which nobody can tell, is
-// among them if one that has not come waits for it. States are as for [Diagnose], ascending in the result.
+// through further ones, for others of them: these explain the rest. A rank in an operation is
+// among them, though it has come, if one that has not come waits for it. States are as for [Diagnose], ascending in the result.
 func Missing(states []flight.State, comm uint64, seq uint32) (all []flight.State) {
 	j := newJob(states, Options{})
 	j.findSpots()

@@ -43,6 +43,18 @@ func doing(rank int, d flight.Doing) flight.State {
 	return flight.State{Rank: rank, Doing: d, PID: 100 + rank}
 }
 
+// computes lets a rank be in an operation, for none of its open calls.
+func computes(s flight.State) flight.State {
+	s.Doing, s.PID = flight.Computing, 100+s.Rank
+	return s
+}
+
+// operates lets a rank be in an operation for its open call.
+func operates(s flight.State) flight.State {
+	s.Open[0].Operating = true
+	return computes(s)
+}
+
 func moved(s flight.State) flight.State {
 	s.Open[0].For = 0
 	return s
@@ -135,6 +147,16 @@ func TestDiagnose(t *testing.T) {
 			"mismatch: as call #7 rank 2 runs reduce, ranks 0 and 1 run bcast",
 		},
 		{"computing", []flight.State{in(0, "reduce", 7, 1), doing(1, flight.Computing)}, "computing: rank 1 (a, process 101) is in an operation of its program while rank 0 waits for it"},
+		{
+			"computing, and further on",
+			[]flight.State{in(0, "reduce", 7, 1), operates(in(1, "reduce", 7, 0)), in(2, "reduce", 7, 0)},
+			"computing: rank 1 (a, process 101) is in an operation of its program while rank 0 waits for it",
+		},
+		{
+			"computing for another call",
+			[]flight.State{in(0, "barrier", 7, 1), computes(in(1, "barrier", 7, 2)), out(2, 7)},
+			"late: rank 2 has not come to barrier #7 for 12 s; it is in main.load",
+		},
 		{"deadlock", []flight.State{receives(0, 1), receives(1, 0)}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 12.0 s; rank 1 is in receive from rank 0"},
 		{"no bytes", []flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 0)}, "slow link: no bytes come between ranks 0 and 1 in barrier #7 for 12 s"},
 		{"bytes on their way", []flight.State{out(0, 8), in(1, "bcast", 7, 0)}, "slow link: rank 1 waits for bytes of rank 0 in bcast #7 for 12 s"},
