@@ -43,26 +43,29 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	if len(known) == 0 {
 		return said + ": no plan was measured there that could be simulated on both", true
 	}
-	slices.Sort(off)
-	usual := off[(len(off)-1)/2]
 	slices.SortStableFunc(known, func(a, b table.Estimate) int { return cmp.Compare(a.NS, b.NS) })
 	a.Estimates = known
 	said += fmt.Sprintf(": times are corrected by simulations on both, on %s", t.Machine.Origin)
-	if _, err := t.Machine.Choose(q); err != nil {
-		return said, false
-	}
-	prices := q.prices
-	ns, _ := prices.Time()
-	if len(prices.Plans) == 0 || ns == 0 {
-		return said, false
-	}
-	isKnown := slices.ContainsFunc(known, func(e table.Estimate) bool {
-		return q.named(e.Plan).Equal(q.named(prices.Plans[0].Plan))
-	})
-	if ns *= usual; !isKnown && ns*(1+t.Machine.margin()) < known[0].NS {
+	if ns := t.Machine.faster(q, known, off); ns > 0 {
 		return fmt.Sprintf("%s, and the machine's own plan takes %.1f µs by the same correction, that of the table %.1f", said, ns/1e3, known[0].NS/1e3), true
 	}
 	return said, false
+}
+
+// faster returns what the machine's own plan takes if it is none of the known ones and faster than the first of them, ns. Its
+// simulated time is corrected by the median of off, by which those of known plans are off. 0: it isn't, or nothing is known.
+func (m *Machine) faster(q *Question, known []table.Estimate, off []float64) (ns float64) {
+	if _, err := m.Choose(q); err != nil || len(q.prices.Plans) == 0 || len(off) == 0 {
+		return 0
+	}
+	own := q.named(q.prices.Plans[0].Plan)
+	slices.Sort(off)
+	ns, _ = q.prices.Time()
+	ns *= off[(len(off)-1)/2]
+	if ns*(1+m.margin()) >= known[0].NS || slices.ContainsFunc(known, func(e table.Estimate) bool { return q.named(e.Plan).Equal(own) }) {
+		return 0
+	}
+	return ns
 }
 
 // named is a plan in the words of tables: all plans that do the same are one.

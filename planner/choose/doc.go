@@ -5,7 +5,7 @@
 //	Forced    forced parts of plans narrow the question
 //	Rules     a file of rules
 //	Compiled  a function of the program, Options.Decide
-//	Table     a decision table
+//	Table     a decision table, but for predictions where a machine is known
 //	Machine   prices on a known machine
 //	Rule      the built-in rule: it always knows
 //

@@ -21,7 +21,8 @@ var _ Chooser = (*Table)(nil)
 
 // Choose asks the table for its fastest plan that fits the request and the topology, with the forced
 // part in it: first of those that have the forced words, then of others with these in place of their own. The
-// built-in rule fills in levels that the table's machines lack.
+// built-in rule fills in levels that the table's machines lack. On a known machine a plan whose time was only predicted is
+// left to the machine's own prices, unless the table's method is [table.Models].
 func (t *Table) Choose(q *Question) (Answer, error) {
 	c := &Consulted{Answer: t.Find(q.Request(), q.On, q.Links, q.Registry), From: t, chosen: -1}
 	if c.Carried != nil && len(c.Estimates) > 0 {
@@ -31,6 +32,16 @@ func (t *Table) Choose(q *Question) (Answer, error) {
 			return c, nil
 		}
 	}
+	c.pick(q)
+	if c.chosen >= 0 && c.Carried == nil && c.Estimates[c.chosen].Predicted {
+		t.leavePredicted(q, c)
+	}
+	return c, nil
+}
+
+// pick chooses among the estimates.
+func (c *Consulted) pick(q *Question) {
+	c.chosen, c.unfit = -1, nil
 	for _, i := range q.meetingFirst(c.Estimates) {
 		e := &c.Estimates[i]
 		p := q.Forced.Over(e.Plan)
@@ -42,14 +53,13 @@ func (t *Table) Choose(q *Question) (Answer, error) {
 		}
 		if err == nil {
 			c.chosen, c.plan = i, p
-			return c, nil
+			return
 		}
 		c.unfit = append(c.unfit, fmt.Sprintf("%v: %v", e.Plan, err))
 	}
 	if c.Why == "" {
 		c.Why = "none of its plans fits the request"
 	}
-	return c, nil
 }
 
 // meetingFirst returns the places of a table's plans: first of those with the forced words.
@@ -71,6 +81,7 @@ type Consulted struct {
 	From    *Table
 	chosen  int    // index into Estimates; -1: none
 	carried string // from where and how, if times are of a machine of other sizes
+	left    string // why faster plans that are only predicted are not taken
 	plan    tasks.Plan
 	unfit   []string // why faster ones were not taken
 }
@@ -117,6 +128,9 @@ func (c *Consulted) Explain(text *strings.Builder) {
 	}
 	if c.carried != "" {
 		fmt.Fprintf(text, "  carried over: %s\n", c.carried)
+	}
+	if c.left != "" {
+		fmt.Fprintf(text, "  table: %s\n", c.left)
 	}
 	best := c.Estimates[c.chosen]
 	fmt.Fprintf(text, "  predicted: %.1f µs, %s\n", best.NS/1e3, best.From)

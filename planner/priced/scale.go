@@ -36,6 +36,9 @@ func Scale(m *machine.Machine, here, there *builtin.Asked, plan tasks.Plan, reg 
 		if hereNS, ok = ask(here); !ok || hereNS <= 0 {
 			continue
 		}
+		if there.On == here.On {
+			return hereNS, hereNS, true
+		}
 		if thereNS, ok = ask(there); ok && thereNS > 0 {
 			return hereNS, thereNS, true
 		}

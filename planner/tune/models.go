@@ -16,7 +16,7 @@ import (
 // Models measures no size of any request: it estimates the time of a message in the context of
 // each algorithm, and prices all sizes and numbers of nodes by closed forms.
 var Models = &Method{
-	name:  "models",
+	name:  table.Models,
 	about: "runs experiments with six bcast algorithms, and predicts\neach size and number of nodes from models of them;\nonly bcasts among nodes of one rank",
 	begin: func(k *knowledge) strategy { return newModels(k) },
 	narrow: func(s *Space) {
