@@ -80,7 +80,7 @@ func (x *exchange) addRound(places int, n float64, combines bool) {
 
 // addOver adds a round over a link. A node's wire carries far of the messages.
 func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
-	hop, share := l.bothWays(n), float64(far)*x.lanes
+	hop, share := l.bothWays(n), float64(float64(far)*x.lanes)
 	hop.Processor += x.step // the end of a round
 	hop = l.withCredit(hop, n)
 	if far == 0 {
@@ -89,7 +89,7 @@ func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
 		x.busy.Work += more
 	}
 	x.busy.Processor += l.sendTime(n) + l.recvTime(n)
-	x.wired += share * l.wireTime(n)
+	x.wired += float64(share * l.wireTime(n))
 	if combines && n > 0 {
 		hop.Work += x.step + x.crowdedCombine(n)
 		hop.Processor += x.step
@@ -98,8 +98,8 @@ func (x *exchange) addOver(l *link, far int, n float64, combines bool) {
 	// Ranks on one wire stand in line for it once. From then on each finds it free, as long as it
 	// carries all their messages in a round.
 	wire, alone := l.wireTime(n), hop.sum()
-	hop.Wire += max(0, share*wire-alone)
-	x.line = max(x.line, min((share-1)*wire, alone-wire))
+	hop.Wire += max(0, float64(share*wire)-alone)
+	x.line = max(x.line, min(float64((share-1)*wire), alone-wire))
 	x.first = x.first.plus(hop)
 }
 
@@ -117,7 +117,7 @@ func (x *exchange) addDigit(unit, values int, n float64, combines bool) {
 // addBeside adds a message of n bytes to the last round, to ranks so many places away.
 func (x *exchange) addBeside(places int, n float64) {
 	l, far := x.linkTo(places)
-	busy, wire := l.sendTime(n)+l.recvTime(n), float64(far)*x.lanes*l.wireTime(n)
+	busy, wire := l.sendTime(n)+l.recvTime(n), float64(float64(far)*x.lanes*l.wireTime(n))
 	x.first = x.first.plus(later(Terms{Wire: wire}, Terms{Processor: max(l.sendTime(n), l.recvTime(n))}))
 	x.busy.Processor += busy
 	x.wired += wire
@@ -132,13 +132,13 @@ func (x *exchange) crowdTime(l *link, n float64) float64 {
 	if n <= x.eager {
 		return 0
 	}
-	return max(0, 2*x.memory*float64(x.close)-l.SendByte) * n
+	return float64(max(0, float64(2*x.memory*float64(x.close))-l.SendByte) * n)
 }
 
 // crowdedCombine returns what it takes to combine n bytes with others while all ranks of the node
 // do so: two operands and the result pass the node's memory.
 func (x *exchange) crowdedCombine(n float64) float64 {
-	return max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n
+	return float64(max(x.reduce, 3*x.memory*max(float64(x.ranks), x.lanes)) * n)
 }
 
 // linkTo returns the link to ranks so many places away, and how many messages of a node's ranks
@@ -234,10 +234,10 @@ func (x *exchange) partBytes(count int, n float64) float64 {
 // addMessages adds the time of so many more messages of shards, without their bytes.
 func (x *exchange) addMessages(n, more float64) {
 	part := n / float64(x.size)
-	wire, send := x.wireTime(part)-x.Byte*part, x.sendTime(part)-x.SendByte*part
-	x.first.Processor += more * max(wire, send)
-	x.wired += more * wire
-	x.busy.Processor += more * (send + x.recvTime(part) - x.RecvByte*part)
+	wire, send := x.wireTime(part)-float64(x.Byte*part), x.sendTime(part)-float64(x.SendByte*part)
+	x.first.Processor += float64(more * max(wire, send))
+	x.wired += float64(more * wire)
+	x.busy.Processor += float64(more * (send + x.recvTime(part) - float64(x.RecvByte*part)))
 }
 
 // addRing goes round once, n bytes in all: combines in a reduce-scatter. A node's ranks pass
@@ -245,7 +245,7 @@ func (x *exchange) addMessages(n, more float64) {
 // It takes no less than the busiest processor or wire does for it.
 func (x *exchange) addRing(n float64, combines bool) {
 	part, rounds := x.partBytes(1, n), float64(x.size-1) // the largest one goes round, too
-	hop, busiest, wire := x.bothWays(part), x.sendTime(part)+x.recvTime(part), x.lanes*x.wireTime(part)
+	hop, busiest, wire := x.bothWays(part), x.sendTime(part)+x.recvTime(part), float64(x.lanes*x.wireTime(part))
 	if x.ranks > 1 {
 		share := 1 / float64(x.ranks)
 		busiest = max(x.near.sendTime(part)+x.recvTime(part), x.sendTime(part)+x.near.recvTime(part))
@@ -259,15 +259,15 @@ func (x *exchange) addRing(n float64, combines bool) {
 	if combines { // a rank after the other
 		adds := x.step + x.crowdedCombine(part)
 		hop.Work += adds
-		x.busy.Work += rounds * adds
+		x.busy.Work += float64(rounds * adds)
 		passes += 3
 	}
 	if x.close > 1 { // a node's ranks do so at the same time
 		hop = later(hop, work(passes*x.memory*float64(x.close)*part))
 	}
 	x.first = x.first.plus(hop.times(rounds))
-	x.wired += rounds * wire
-	x.busy.Processor += rounds * busiest
+	x.wired += float64(rounds * wire)
+	x.busy.Processor += float64(rounds * busiest)
 }
 
 // addNeighbors adds an allgather in rounds of two parts, with one side after the other.
@@ -292,8 +292,8 @@ func (x *exchange) addPairwise(n float64, combines bool) {
 	x.addEverybody(part)
 	if combines {
 		others := float64(x.size - 1)
-		x.first.Work += others * (x.step + x.crowdedCombine(part))
-		x.busy.Work += others * x.crowdedCombine(part)
+		x.first.Work += float64(others * (x.step + x.crowdedCombine(part)))
+		x.busy.Work += float64(others * x.crowdedCombine(part))
 	}
 }
 
@@ -303,9 +303,9 @@ func (x *exchange) addEverybody(n float64) {
 	all := x.others(x.lanes)
 	sends, busy, wire := 0.0, 0.0, 0.0
 	for _, p := range all {
-		sends += p.count * p.sendTime(n)
-		busy += p.count * (p.sendTime(n) + p.recvTime(n))
-		wire += p.share * p.count * p.wireTime(n)
+		sends += float64(p.count * p.sendTime(n))
+		busy += float64(p.count * (p.sendTime(n) + p.recvTime(n)))
+		wire += float64(p.share * p.count * p.wireTime(n))
 	}
 	last := all[0].link
 	hop := last.withCredit(last.oneWay(n), n)

@@ -48,9 +48,9 @@ func (l *link) wireTime(n float64) float64 {
 	}
 	bytes := n + float64(l.MessageBytes)
 	if l.PacketBytes > 0 {
-		bytes += math.Ceil(bytes/float64(l.PacketBytes)) * float64(l.PacketExtra)
+		bytes += float64(math.Ceil(bytes/float64(l.PacketBytes)) * float64(l.PacketExtra))
 	}
-	return l.Gap + l.Byte*bytes
+	return l.Gap + float64(l.Byte*bytes)
 }
 
 // oneWay returns the time of a message, from being ready on one rank until it is there on a waiting one.
@@ -61,7 +61,7 @@ func (l *link) oneWay(n float64) Terms { return l.passing(n, math.Inf(1)) }
 func (l *link) bothWays(n float64) Terms {
 	idle := l.Latency
 	if l.BufferBytes <= 0 || n <= float64(l.BufferBytes) {
-		idle += max(0, l.wireTime(n)-l.SendByte*(n-l.firstBytes(n)))
+		idle += max(0, l.wireTime(n)-float64(l.SendByte*(n-l.firstBytes(n))))
 	}
 	return l.passing(n, idle)
 }
@@ -73,7 +73,7 @@ func (l *link) passing(n, idle float64) Terms {
 	over := max(l.wireTime(n), l.SendByte*(n-first))
 	return Terms{
 		Latency: l.Latency, Wire: over,
-		Processor: 2*l.step + l.Send + l.Recv + l.SendByte*first + max(l.RecvByte*first, l.RecvByte*n-min(idle, over)),
+		Processor: float64(2*l.step) + l.Send + l.Recv + float64(l.SendByte*first) + max(l.RecvByte*first, float64(l.RecvByte*n)-min(idle, over)),
 	}
 }
 
@@ -112,11 +112,11 @@ func (l *link) askedTime(n float64) float64 {
 // sendTime and recvTime return what a message takes of a processor, with the credit of a
 // large one.
 func (l *link) sendTime(n float64) float64 {
-	return l.step + l.Send + l.SendByte*n + l.ifAsked(n, l.Recv)
+	return l.step + l.Send + float64(l.SendByte*n) + l.ifAsked(n, l.Recv)
 }
 
 func (l *link) recvTime(n float64) float64 {
-	return l.step + l.Recv + l.RecvByte*n + l.ifAsked(n, l.Send)
+	return l.step + l.Recv + float64(l.RecvByte*n) + l.ifAsked(n, l.Send)
 }
 
 // ifAsked returns what a credit takes of a processor if messages of n bytes need one.
@@ -132,8 +132,8 @@ func (l *link) combineTime(n float64) float64 {
 	if n == 0 {
 		return 0
 	}
-	return l.step + max(l.reduce, 3*l.memory)*n
+	return l.step + float64(max(l.reduce, 3*l.memory)*n)
 }
 
 // copyTime returns what it takes to copy n bytes.
-func (l *link) copyTime(n float64) float64 { return l.step + max(l.copy, 2*l.memory)*n }
+func (l *link) copyTime(n float64) float64 { return l.step + float64(max(l.copy, 2*l.memory)*n) }

@@ -69,7 +69,7 @@ func (s *sums) terms(count, window, cores float64) (t Terms) {
 		t = each.times(count)
 		along = t.Wire
 		t.Filling = max(0, s.fill.sum()-each.sum())
-		t.Waiting = max(0, (count/window-1)*s.lag-(count-1)*each.sum())
+		t.Waiting = max(0, float64((count/window-1)*s.lag)-float64((count-1)*each.sum()))
 	}
 	if cores > 0 {
 		t.Processor = max(t.Processor, s.total*count/cores-t.Work-along)

@@ -40,7 +40,7 @@ func (s *share) stage(op tasks.Collective) (stage, bool) {
 
 // word returns what it takes to tell another rank something, of both processors.
 func (s *share) word() Terms {
-	return Terms{Latency: s.Latency, Processor: 2*s.step + s.Send + s.Recv}
+	return Terms{Latency: s.Latency, Processor: float64(2*s.step) + s.Send + s.Recv}
 }
 
 // offerTime returns the time of making n bytes readable. readTime returns the time of reading them
@@ -53,9 +53,9 @@ func (s *share) offerTime() float64 {
 }
 
 func (s *share) readTime(per, others float64) float64 {
-	t := s.step + per*s.n
+	t := s.step + float64(per*s.n)
 	if s.reads {
-		t += s.touch + s.peer*s.n
+		t += s.touch + float64(s.peer*s.n)
 	}
 	return max(t, 2*s.memory*s.n*others)
 }
@@ -71,13 +71,13 @@ func (s *share) postedPasses() float64 {
 // giveAll is a bcast or, of parts, a scatter.
 func (s *share) giveAll(parts bool) stage {
 	if s.posts {
-		each := s.step + s.Send + max(s.SendByte, s.postedPasses()*s.memory)*s.n
-		first := Terms{Latency: s.Latency, Processor: s.others*each + s.step + s.Recv + s.RecvByte*s.n}
+		each := s.step + s.Send + float64(max(s.SendByte, s.postedPasses()*s.memory)*s.n)
+		first := Terms{Latency: s.Latency, Processor: float64(s.others*each) + s.step + s.Recv + float64(s.RecvByte*s.n)}
 		return stageOfEqual(first, load{busy: Terms{Processor: s.others * each}}, s.others)
 	}
 	offered, word := s.offerTime(), s.word()
 	if parts {
-		offered *= s.others
+		offered = float64(offered * s.others)
 	}
 	read := s.readTime(s.copy, s.others)
 	first := word.plus(Terms{Processor: (s.others - 1) * (s.step + s.Send), Work: offered + read})
@@ -86,26 +86,26 @@ func (s *share) giveAll(parts bool) stage {
 
 // takeAll is a reduce or, of parts, a gather.
 func (s *share) takeAll(combines bool) (st stage) {
-	each, carried := 0.0, s.postedPasses()*s.memory*s.n*s.others
+	each, carried := 0.0, float64(s.postedPasses()*s.memory*s.n*s.others)
 	switch {
 	case combines:
-		each, carried = s.combineTime(s.n), carried+3*s.memory*s.n*s.others
+		each, carried = s.combineTime(s.n), carried+float64(3*s.memory*s.n*s.others)
 	case s.n > 0 && !s.posts: // a posted part arrives where it is to be
 		each = s.copyTime(s.n)
 	}
 	if s.posts {
 		busy := Terms{Processor: s.others * (s.step + s.Recv), Work: max(s.others*each, carried)}
-		first := Terms{Latency: s.Latency, Processor: s.step + s.Send + s.SendByte*s.n + busy.Processor, Work: busy.Work}
+		first := Terms{Latency: s.Latency, Processor: s.step + s.Send + float64(s.SendByte*s.n) + busy.Processor, Work: busy.Work}
 		st = stageOfEqual(first, load{busy: busy}, 1)
 	} else {
 		if s.reads {
-			each += s.touch + s.peer*s.n
+			each += s.touch + float64(s.peer*s.n)
 		}
 		word := s.word()
-		first := word.plus(Terms{Processor: s.others * word.Processor, Work: s.offerTime() + s.others*each})
+		first := word.plus(Terms{Processor: s.others * word.Processor, Work: s.offerTime() + float64(s.others*each)})
 		st = stageOfEqual(first, load{busy: Terms{Processor: s.others * word.Processor, Work: s.others * each}}, 1)
 	}
-	st.total += s.others * s.offerTime()
+	st.total += float64(s.others * s.offerTime())
 	return st
 }
 
@@ -126,13 +126,13 @@ func (s *share) shareAll(combines bool) stage {
 		per, passes, offers = s.reduce, passes+3, s.others
 	}
 	if s.posts {
-		first.Processor += s.others * (word + (s.SendByte+s.RecvByte)*s.n)
+		first.Processor += float64(s.others * (word + float64((s.SendByte+s.RecvByte)*s.n)))
 		if combines {
 			first.Work = s.others * s.combineTime(s.n)
 		}
 	} else {
-		first.Processor += s.others * 2 * word
-		first.Work = offers*s.offerTime() + s.others*s.readTime(per, float64(s.size))
+		first.Processor += float64(s.others * 2 * word)
+		first.Work = float64(offers*s.offerTime()) + float64(s.others*s.readTime(per, float64(s.size)))
 	}
 	first.Work = max(first.Work, passes*s.memory*s.others*all) // by the ranks together
 	busy := first
@@ -149,7 +149,7 @@ func (s *share) swapAll(blocks, n float64) stage {
 		each = Terms{Processor: word.Processor, Work: s.offerTime() + s.readTime(s.copy, float64(s.size))}
 	}
 	if blocks > 1 {
-		each.Work = max(each.Work+2*blocks*s.copyTime(n), 4*s.memory*s.n*float64(s.size))
+		each.Work = max(each.Work+float64(2*blocks*s.copyTime(n)), 4*s.memory*s.n*float64(s.size))
 	}
 	each.Work = max(each.Work, s.keepTime())
 	first := word.plus(each.times(s.others)).plus(own)
@@ -162,5 +162,5 @@ func (s *share) keepTime() float64 {
 	if !s.posts || s.n > s.eager || s.memory == 0 || s.n == 0 {
 		return 0
 	}
-	return float64(s.size) * (s.Recv + s.step + 4*s.memory*s.n)
+	return float64(s.size) * (s.Recv + s.step + float64(4*s.memory*s.n))
 }

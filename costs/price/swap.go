@@ -86,8 +86,8 @@ func (x *exchange) addOneByOne(n float64) {
 		hop.Processor += x.step
 		hop = later(p.withCredit(hop, n), Terms{Wire: p.share * p.wireTime(n)})
 		x.first = x.first.plus(hop.times(p.count * rounds))
-		x.wired += p.count * rounds * p.share * p.wireTime(n)
-		x.busy.Processor += p.count * (p.sendTime(n) + p.recvTime(n))
+		x.wired += float64(p.count * rounds * p.share * p.wireTime(n))
+		x.busy.Processor += float64(p.count * (p.sendTime(n) + p.recvTime(n)))
 	}
 }
 

@@ -38,7 +38,7 @@ func (t Terms) plus(u Terms) Terms {
 
 // times returns the terms of a thing done x times.
 func (t Terms) times(x float64) Terms {
-	return Terms{t.Latency * x, t.Wire * x, t.Processor * x, t.Work * x, t.Filling * x, t.Waiting * x}
+	return Terms{float64(t.Latency * x), float64(t.Wire * x), float64(t.Processor * x), float64(t.Work * x), float64(t.Filling * x), float64(t.Waiting * x)}
 }
 
 // later returns the larger one of two.

@@ -198,7 +198,7 @@ func (t *tree) treeStage() stage {
 	t.paths = map[int]Terms{}
 	s := t.stageOfPath(t.longestPath(t.size).plus(work(t.crowdTime())))
 	if across := t.across(); across > 1 {
-		wire := float64(across) * t.wireTime(t.n)
+		wire := float64(float64(across) * t.wireTime(t.n))
 		s.first = later(s.first, t.oneWay(t.n).plus(Terms{Wire: wire - t.wireTime(t.n)}))
 		s.shareWire(wire)
 	}
@@ -222,7 +222,7 @@ func (t *tree) memoryTime(ranks, near float64) float64 {
 // of them in the first round, and half as many in each further one.
 func (t *tree) crowdTime() (ns float64) {
 	for ranks := t.close / 2; ranks > 1 && t.op == tasks.Reduce; ranks /= 2 {
-		ns += max(0, 3*t.memory*t.n*float64(ranks)-max(t.reduce, 3*t.memory)*t.n)
+		ns += max(0, float64(3*t.memory*t.n*float64(ranks))-float64(max(t.reduce, 3*t.memory)*t.n))
 	}
 	return ns
 }
@@ -282,7 +282,7 @@ func (t *tree) blockStage(block float64) (s stage) {
 		far += float64(min(t.ranks, skip))
 	}
 	hop, root, wire := t.passOn(limb{t.ranks, 1})
-	hop.Wire += max(0, far/depth-1) * wire
+	hop.Wire += float64(max(0, far/depth-1) * wire)
 	wire *= far / depth
 	other := Terms{Processor: t.recvTime(t.n)}
 	if t.rises() {

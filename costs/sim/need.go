@@ -49,7 +49,7 @@ func (c *Compilation) Need() (n Need, err error) {
 			}
 			steps += p.times * int64(s.form.len())
 			ranks += s.memory()
-			acts += float64(p.times) * float64(s.form.len()+bulkActs*len(s.form.out.steps))
+			acts += float64(float64(p.times) * float64(s.form.len()+bulkActs*len(s.form.out.steps)))
 		}
 	}
 	scale := float64(size) / float64(looked)
@@ -57,7 +57,7 @@ func (c *Compilation) Need() (n Need, err error) {
 		forms *= scale
 	}
 	n.Steps = int64(float64(steps) * scale)
-	n.Bytes = int64(forms + ranks*scale)
+	n.Bytes = int64(forms + float64(ranks*scale))
 	n.Path = int64(acts * scale * float64(unsafe.Sizeof(act{})))
 	return n, nil
 }
@@ -74,7 +74,7 @@ func (s *seat) memory() float64 {
 	const perStep = 4 + 1 // pending and flags
 	all := float64(unsafe.Sizeof(*s) + unsafe.Sizeof(rank{}) + uintptr(len(s.ranks))*perPeer + uintptr(s.form.len())*perStep)
 	if len(s.ranks) > 2 { // in a ring they follow each other
-		all += inFlight * float64(uintptr(len(s.form.out.steps))*unsafe.Sizeof(message{}))
+		all += float64(inFlight * float64(uintptr(len(s.form.out.steps))*unsafe.Sizeof(message{})))
 	}
 	return all
 }

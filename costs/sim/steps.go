@@ -45,7 +45,7 @@ func (e *engine) executeStep(r *rank, id int32) {
 func (e *engine) computeStep(r *rank, s *step, at rate, times int64) {
 	if s.reads > 0 {
 		e.keepBusy(r, Time(s.reads)*e.prices.peerCopy)
-		at += rate(s.reads) * e.prices.peerByte
+		at += rate(rate(s.reads) * e.prices.peerByte)
 	}
 	e.moveBytes(r, s.bytes, at, times)
 }

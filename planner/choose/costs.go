@@ -86,12 +86,12 @@ func (c taskCosts) slower(best, other tasks.Plan) (kind tasks.Kind, most float64
 		return kind, 0
 	}
 	for _, t := range all {
-		mine[t.Kind] += t.First + (segments-1)*t.Each
+		mine[t.Kind] += t.First + float64((segments-1)*t.Each)
 	}
 	all, segments = c.tasks(other)
 	its := map[tasks.Kind]float64{}
 	for _, t := range all {
-		if its[t.Kind] += t.First + (segments-1)*t.Each; its[t.Kind]-mine[t.Kind] > most {
+		if its[t.Kind] += t.First + float64((segments-1)*t.Each); its[t.Kind]-mine[t.Kind] > most {
 			kind, most = t.Kind, its[t.Kind]-mine[t.Kind]
 		}
 	}

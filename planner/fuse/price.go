@@ -35,7 +35,7 @@ func bucketFor(c *planner.Comm, t tasks.Datatype, op tasks.Op, sizes []int) (byt
 		}
 	}
 	beta := (ns[1] - ns[0]) / (far - near)
-	alpha := ns[0] - beta*near
+	alpha := ns[0] - float64(beta*near) // all ranks must come to the same size
 	if beta <= 0 || alpha <= 0 {
 		return DefaultBucket, fmt.Sprintf("calls of %s take %.0f µs, of %s %.0f µs: no latency to be seen", tasks.FormatBytes(near), ns[0]/1e3, tasks.FormatBytes(far), ns[1]/1e3), nil
 	}

@@ -64,7 +64,9 @@ type spread struct {
 	count        float64
 }
 
-func (s spread) with(x float64) spread { return spread{s.sum + x, s.squares + x*x, s.count + 1} }
+func (s spread) with(x float64) spread {
+	return spread{s.sum + x, s.squares + float64(x*x), s.count + 1}
+}
 
 // mean returns the mean with one more, x.
 func (s spread) mean(x float64) float64 { return (s.sum + x) / (s.count + 1) }
@@ -73,7 +75,7 @@ func (s spread) mean(x float64) float64 { return (s.sum + x) / (s.count + 1) }
 func (s spread) deviation() float64 {
 	apart := priorCount * priorDeviation * priorDeviation
 	if s.count > 0 {
-		apart += max(0, s.squares-s.sum*s.sum/s.count)
+		apart += max(0, s.squares-float64(s.sum*s.sum)/s.count)
 	}
 	return math.Sqrt(apart / (priorCount + s.count))
 }
@@ -229,8 +231,8 @@ func (t *contest) expectedTime(c *candidate) (ns, least float64, known bool) {
 	if of != nil {
 		ratio, apart = of.mean(ratio), of.deviation()
 	}
-	ns = c.Price.NS * math.Exp(ratio)
-	return ns, ns * math.Exp(-2*apart), false
+	ns = c.Price.NS * exp(ratio)
+	return ns, ns * exp(-2*apart), false
 }
 
 // of returns the spread of a shape, nil: none was simulated, and the spread of all shapes.
@@ -254,7 +256,7 @@ func (t *contest) learn(c *candidate, ns float64) {
 			t.shapes = append(t.shapes, shape{Shape: c.Plan.Shape})
 			of = &t.shapes[len(t.shapes)-1].spread
 		}
-		*of = of.with(math.Log(ratio))
+		*of = of.with(log(ratio))
 	}
 	for _, name := range []string{c.family, c.outer} {
 		of, known := t.ratios[name]

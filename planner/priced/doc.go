@@ -10,7 +10,7 @@
 // scan, it stays.
 //
 // It measures nothing and reads no clock: the budget is counted in steps. Equal arguments give
-// equal plans on all ranks.
+// equal plans on all ranks, also on different processors: no product in a sum may be fused with it.
 //
 //	asked := builtin.Ask(request, topology)
 //	ruled, _ := asked.Choose(tasks.Plan{})

@@ -32,7 +32,7 @@ func Predict(m *machine.Machine, asked *builtin.Asked, plan tasks.Plan, reg subm
 	one.Simulated = 0
 	for k := range asked.On.Depth() {
 		if l, err := m.Link(asked.On.Level(k)); err == nil && asked.On.Size() > 1 {
-			one.Expected = max(one.Expected, l.Latency+float64(asked.Request().Bytes())*max(l.Byte, l.SendByte))
+			one.Expected = max(one.Expected, l.Latency+float64(float64(asked.Request().Bytes())*max(l.Byte, l.SendByte)))
 		}
 	}
 	return one, nil

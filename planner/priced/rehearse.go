@@ -102,7 +102,7 @@ func (s *rehearsal) time(p tasks.Plan, limit float64) (ns float64, isPart, ok bo
 	}
 	long, ok := s.whole(s.cut(second*unit), second*unit, p, limit)
 	each := (long - short) / float64((second-first)*unit)
-	return long + float64(bytes-second*unit)*each, true, ok
+	return long + float64(float64(bytes-second*unit)*each), true, ok
 }
 
 // withEqualShards returns the request and the plan with shards of one size for all ranks, so nodes are alike.
