@@ -21,8 +21,8 @@ var _ Chooser = (*Table)(nil)
 
 // Choose asks the table for its fastest plan that fits the request and the topology, with the forced
 // part in it: first of those that have the forced words, then of others with these in place of their own. The
-// built-in rule fills in levels that the table's machines lack. On a known machine a plan whose time was only predicted is
-// left to the machine's own prices, unless the table's method is [table.Models].
+// built-in rule fills in levels that the table's machines lack. On a known machine what an unfinished search
+// left open is left to the machine's own prices, unless the table's method is [table.Models].
 func (t *Table) Choose(q *Question) (Answer, error) {
 	c := &Consulted{Answer: t.Find(q.Request(), q.On, q.Links, q.Registry), From: t, chosen: -1}
 	if c.Carried != nil && len(c.Estimates) > 0 {
@@ -33,8 +33,8 @@ func (t *Table) Choose(q *Question) (Answer, error) {
 		}
 	}
 	c.pick(q)
-	if c.chosen >= 0 && c.Carried == nil && c.Estimates[c.chosen].Predicted {
-		t.leavePredicted(q, c)
+	if c.chosen >= 0 && c.Carried == nil && (c.Estimates[c.chosen].Predicted || t.Provenance.CutShort()) {
+		t.leaveUnfinished(q, c)
 	}
 	return c, nil
 }

@@ -67,6 +67,9 @@ type Provenance struct {
 // Tried is the method of a table made by trials of communicators alone: all of its entries are [Entry.Tried].
 const Tried = "tried when collectives were made"
 
+// CutShort reports whether the search that made the table ended before it had measured what it would: by its budget.
+func (p *Provenance) CutShort() bool { return p.Configurations < p.Planned }
+
 // Models is the method of a table made to predict: it measures no plan, however long it may search.
 const Models = "models"
 

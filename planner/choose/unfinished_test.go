@@ -26,10 +26,11 @@ func TestPredictedEntries(t *testing.T) {
 		listed = append(listed, tasktest.Plan(t, "shape=han,fs=all,w=1,sb=sm/rings,ib="+ib))
 	}
 	const own, linear, binomial, chain = -1, 0, 1, 2
+	finished := table.Provenance{Method: "tasks"}
 	const leaves, left = "some.json leaves it open: ", "table: plans that it only predicts are left out"
 	for _, test := range []struct {
 		what   string
-		method string
+		made   table.Provenance
 		known  *choose.Machine
 		forced string
 		times  [3]float64          // of the plans, as shares of what they take
@@ -38,84 +39,104 @@ func TestPredictedEntries(t *testing.T) {
 		says   map[int64]string    // of a part of these
 	}{
 		{
-			"all is predicted", "tasks", known, "",
+			"all is predicted", finished, known, "",
 			[3]float64{3, 3, 1},
 			map[int64][3]string{64: {predicted, predicted, predicted}},
 			map[int64]int{64: own, 32: own},
 			map[int64]string{64: leaves + "it only predicts here, and the prices of this machine decide\n"},
 		},
 		{
-			"no machine", "tasks", nil, "",
+			"no machine", finished, nil, "",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {predicted, predicted, predicted}},
 			map[int64]int{64: chain},
 			map[int64]string{64: "table: some.json, of single calls\n"},
 		},
 		{
-			"a machine that could not be measured", "tasks", &choose.Machine{Why: "only ranks can"}, "",
+			"a machine that could not be measured", finished, &choose.Machine{Why: "only ranks can"}, "",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {predicted, predicted, predicted}},
 			map[int64]int{64: chain},
 			nil,
 		},
 		{
-			"made to predict", table.Models, known, "",
+			"made to predict",
+			table.Provenance{Method: table.Models},
+			known, "",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {predicted, predicted, predicted}},
 			map[int64]int{64: chain},
 			nil,
 		},
 		{
-			"all is measured", "tasks", known, "",
+			"all is measured", finished, known, "",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {measured, measured, measured}},
 			map[int64]int{64: chain},
 			nil,
 		},
 		{
-			"the fastest is measured", "tasks", known, "",
+			"the fastest is measured", finished, known, "",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {predicted, predicted, measured}},
 			map[int64]int{64: chain},
 			nil,
 		},
 		{
-			"two are measured", "tasks", known, "",
+			"two are measured", finished, known, "",
 			[3]float64{2, 2, 0.1},
 			map[int64][3]string{64: {measured, measured, predicted}},
 			map[int64]int{64: linear},
 			map[int64]string{64: left},
 		},
 		{
-			"a slow one is measured", "tasks", known, "",
+			"a slow one is measured", finished, known, "",
 			[3]float64{0.1, 0.1, 2},
 			map[int64][3]string{64: {predicted, predicted, measured}},
 			map[int64]int{64: own},
 			map[int64]string{64: leaves + "the fastest plan that it has measured takes "},
 		},
 		{
-			"between sizes", "tasks", known, "",
+			"a slow one is measured before the search was cut short",
+			table.Provenance{Method: "exhaustive", Configurations: 1, Planned: 99},
+			known, "",
+			[3]float64{9, 9, 2},
+			map[int64][3]string{64: {predicted, predicted, measured}},
+			map[int64]int{64: own},
+			map[int64]string{64: leaves + "the fastest plan that it has measured takes "},
+		},
+		{
+			"the best is measured before the search was cut short",
+			table.Provenance{Method: "exhaustive", Configurations: 2, Planned: 99},
+			known, "",
+			[3]float64{2, 2, 9},
+			map[int64][3]string{64: {measured, measured, predicted}},
+			map[int64]int{64: linear},
+			map[int64]string{64: left},
+		},
+		{
+			"between sizes", finished, known, "",
 			[3]float64{4, 1, 0.1},
 			map[int64][3]string{64: {measured, measured, measured}, 256: {measured, measured, predicted}, 1024: {predicted, predicted, predicted}},
 			map[int64]int{64: chain, 128: binomial, 256: binomial, 512: own, 1024: own},
 			map[int64]string{128: left, 512: leaves + "it only predicts here"},
 		},
 		{
-			"forced words", "tasks", known, "ib=adapt/chain",
+			"forced words", finished, known, "ib=adapt/chain",
 			[3]float64{1, 1, 1},
 			map[int64][3]string{64: {measured, measured, predicted}},
 			map[int64]int{64: own},
 			map[int64]string{64: leaves + "it only predicts here"},
 		},
 		{
-			"a forced order, of which the machine knows nothing", "tasks", known, "order=tree",
+			"a forced order, of which the machine knows nothing", finished, known, "order=tree",
 			[3]float64{9, 9, 1},
 			map[int64][3]string{64: {predicted, predicted, predicted}},
 			map[int64]int{64: chain},
 			nil,
 		},
 	} {
-		made := &table.Table{Version: table.Version, Provenance: table.Provenance{Method: test.method}}
+		made := &table.Table{Version: table.Version, Provenance: test.made}
 		for bytes, from := range test.from {
 			r := tasktest.Request(tasks.Bcast, bytes)
 			var times []float64

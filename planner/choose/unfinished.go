@@ -7,12 +7,12 @@ import (
 	"github.com/tierflow/tierflow/planner/table"
 )
 
-// leavePredicted takes the choice from plans with a time that was only predicted, where the prices of a known machine say
+// leaveUnfinished takes the choice from plans with a time that was only predicted, where the prices of a known machine say
 // something: a search that was cut short knows less of them than these do. Plans that were measured stay, and the fastest of
-// them is chosen unless the machine's own plan is faster by its corrected price, as [Table.carry] compares them. Without any the
-// machine decides. A table made to predict stays as it is: no longer search would measure its plans, and whoever made
-// it wants them.
-func (t *Table) leavePredicted(q *Question, c *Consulted) {
+// them is chosen unless the machine's own plan, which the search may not have come to, is faster by its corrected price, as
+// [Table.carry] compares them. Without any the machine decides. A table made to predict stays as it is: no longer search would
+// measure its plans, and whoever made it wants them.
+func (t *Table) leaveUnfinished(q *Question, c *Consulted) {
 	if !t.Machine.isKnown() || t.Provenance.Method == table.Models {
 		return
 	}
@@ -23,6 +23,7 @@ func (t *Table) leavePredicted(q *Question, c *Consulted) {
 		_, meets := q.meets(e.Plan)
 		return e.Predicted || !meets
 	})
+	all := len(c.Estimates)
 	c.Estimates = measured
 	if c.pick(q); c.chosen < 0 {
 		c.Why = "it only predicts here, and the prices of this machine decide"
@@ -33,7 +34,9 @@ func (t *Table) leavePredicted(q *Question, c *Consulted) {
 		c.chosen = -1
 		return
 	}
-	c.left = "plans that it only predicts are left out: the prices of this machine tell more"
+	if len(measured) < all {
+		c.left = "plans that it only predicts are left out: the prices of this machine tell more"
+	}
 }
 
 // off returns by what factors measured times of plans are off their simulated ones, where these are known.
