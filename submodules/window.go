@@ -29,8 +29,12 @@ func (w *Window) Put(size int, step dag.ID) {
 // Turn returns the next step's place among so many, which it shares with the one before.
 func (w *Window) Turn(size int) int { return w.n % size }
 
-// ShortSend is the longest message that leaves beside others of its rank, bytes.
+// ShortSend is the longest message that leaves beside others of its rank, bytes. Programs and what prices them
+// ask [TakesTurns].
 const ShortSend = 64 << 10
+
+// TakesTurns reports whether a rank's messages of n bytes to its children leave one after the other, see [Turns].
+func TakesTurns(n int64) bool { return n > ShortSend }
 
 // Turns has a rank's long sends to its children leave one after the other, in the order of a schedule:
 // a send comes after [Turns.Before]. At the same time they would share the wire, and all be there
@@ -44,7 +48,7 @@ func (t *Turns) Before() dag.ID { return t.long.Before(1) }
 
 // Put adds a send of n bytes.
 func (t *Turns) Put(step dag.ID, n int64) {
-	if n > ShortSend {
+	if TakesTurns(n) {
 		t.long.Put(1, step)
 	}
 }

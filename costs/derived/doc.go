@@ -35,7 +35,7 @@
 //     time.
 //
 // [Models] are closed forms of six bcasts, as package adapt lowers them. They agree with Walk for
-// any number of ranks. Beside the paper's forms, a place without a full set of children is cheaper:
+// any number of ranks and any length. Beside the paper's forms, a place without a full set of children is cheaper:
 // programs have such trees.
 //
 //	algorithm     sends on the longest path, n segments, P ranks (the paper's figure 4, equation 6)
@@ -45,4 +45,15 @@
 //	binary        (n+H−2)·γ(3) + γ(3) or 1, H = ⌊log2 P⌋
 //	splitbinary   half of n down each side, γ(4) where a place also serves its partner, and 1 for the last exchange
 //	binomial      n·γ(L+1) + Σ γ(L−i+1) for i = 1…L−1, L = ⌈log2 P⌉, less where the tree is not full
+//
+// A rank's long segments leave one after the other ([submodules.TakesTurns]): k take as long as k messages, and
+// the first child has its own after one. The paper has no such forms. p is the sum of a path's places in the
+// order of service, the longest way's.
+//
+//	linear        n·(P−1); beyond 33 ranks p + (n−1)·32
+//	chain         n + P − 2
+//	kchain        p + (n−1)·4
+//	binary        p + (n−1)·2
+//	splitbinary   γ(3) + p + 1 + (n−1)·3, near: a place hears two others at the same time
+//	binomial      n·L
 package derived

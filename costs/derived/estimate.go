@@ -121,19 +121,25 @@ func Deviations(t *levels.Topology, reg submodules.Registry, g Gamma, l Line, al
 }
 
 // factor interpolates between two sizes, both bytes and factors by their logarithms. Beyond the
-// measured sizes it is that of the next one.
-func (a *Algorithm) factor(bytes int64) float64 {
-	if len(a.Off) == 0 {
+// measured sizes it is that of the next one. Sizes with segments that leave in turns say nothing of others.
+func (a *Algorithm) factor(m Model, bytes, segment int64) float64 {
+	off := slices.DeleteFunc(slices.Clone(a.Off), func(d Deviation) bool {
+		return m.takesTurns(d.Bytes, segment) != m.takesTurns(bytes, segment)
+	})
+	if len(off) == 0 {
+		off = a.Off
+	}
+	if len(off) == 0 {
 		return 1
 	}
-	i, exact := slices.BinarySearchFunc(a.Off, bytes, func(d Deviation, n int64) int { return cmp.Compare(d.Bytes, n) })
+	i, exact := slices.BinarySearchFunc(off, bytes, func(d Deviation, n int64) int { return cmp.Compare(d.Bytes, n) })
 	switch {
 	case exact || i == 0:
-		return a.Off[i].Factor
-	case i == len(a.Off):
-		return a.Off[i-1].Factor
+		return off[i].Factor
+	case i == len(off):
+		return off[i-1].Factor
 	}
-	low, high := a.Off[i-1], a.Off[i]
+	low, high := off[i-1], off[i]
 	part := math.Log(float64(bytes)/float64(low.Bytes)) / math.Log(float64(high.Bytes)/float64(low.Bytes))
 	return low.Factor * math.Pow(high.Factor/low.Factor, part)
 }
@@ -144,24 +150,21 @@ type Priced struct {
 	NS        float64
 }
 
-// NS returns how long a bcast of bytes among so many ranks takes by an algorithm, ns. ok is
-// false if the parameters have none of it.
+// NS returns how long a bcast of bytes among so many ranks takes by an algorithm in segments of so many bytes, ns;
+// 0: in one piece. ok is false if the parameters have none of it.
 func (p *Parameters) NS(algorithm string, ranks int, bytes, segment int64) (ns float64, ok bool) {
 	m, known := Bcast(algorithm)
 	a, measured := p.Algorithms[algorithm]
 	if !known || !measured {
 		return 0, false
 	}
-	if !m.Segmented {
-		segment = 0
-	}
-	return a.Line.NS(m.Coeff(ranks, bytes, segment, p.Gamma)) * a.factor(bytes), true
+	return a.Line.NS(m.Coeff(ranks, bytes, segment, p.Gamma)) * a.factor(m, bytes, segment), true
 }
 
-// Rank returns all algorithms, the fastest first, with segments of so many bytes.
+// Rank returns all algorithms, the fastest first, with segments of so many bytes where they have any.
 func (p *Parameters) Rank(ranks int, bytes, segment int64) (all []Priced) {
 	for _, m := range Models() {
-		if ns, ok := p.NS(m.Algorithm, ranks, bytes, segment); ok {
+		if ns, ok := p.NS(m.Algorithm, ranks, bytes, m.segment(segment)); ok {
 			all = append(all, Priced{m.Algorithm, ns})
 		}
 	}
@@ -172,9 +175,14 @@ func (p *Parameters) Rank(ranks int, bytes, segment int64) (all []Priced) {
 // Plan returns the plan of a bcast by an algorithm on t, in segments of so many bytes.
 func (m Model) Plan(t *levels.Topology, segment int64) tasks.Plan {
 	p := tasks.Plan{Shape: tasks.Flat, Segment: tasks.Whole, Window: 1}
-	if !m.Segmented {
-		segment = 0
-	}
 	k := t.Depth() - 1 // the level of a flat shape's tasks
-	return p.Set(string(t.Level(k).Symbol)+"b", tasks.Choice{Submodule: submodules.Adapt, Algorithm: m.Algorithm, Inner: segment})
+	return p.Set(string(t.Level(k).Symbol)+"b", tasks.Choice{Submodule: submodules.Adapt, Algorithm: m.Algorithm, Inner: m.segment(segment)})
+}
+
+// segment returns the segment of a model where others have so many bytes; 0: it has none.
+func (m Model) segment(others int64) int64 {
+	if m.Segmented {
+		return others
+	}
+	return 0
 }

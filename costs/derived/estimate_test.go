@@ -126,7 +126,11 @@ func TestRank(t *testing.T) {
 			t.Errorf("%d bytes: %v", bytes, got)
 		}
 		for _, one := range got {
-			if ns, ok := p.NS(one.Algorithm, 64, bytes, 8<<10); !ok || ns != one.NS {
+			segment := int64(8 << 10)
+			if m, _ := derived.Bcast(one.Algorithm); !m.Segmented {
+				segment = 0
+			}
+			if ns, ok := p.NS(one.Algorithm, 64, bytes, segment); !ok || ns != one.NS {
 				t.Errorf("%d bytes by %s: %v and %v, %t", bytes, one.Algorithm, one.NS, ns, ok)
 			}
 		}

@@ -12,17 +12,18 @@ type Model struct {
 	Algorithm string // as plans name it
 	Segmented bool   // it is used with inner segments; else the message goes in one piece
 	count     func(ranks int, n float64, g Gamma) float64
+	inTurns   func(ranks int, n float64, g Gamma) float64 // of segments that leave one after the other
 }
 
 // Models lists the models, as the paper lists the algorithms (section 3).
 func Models() []Model {
 	return []Model{
-		{submodules.Linear, false, linear},
-		{submodules.Chain, true, chain},
-		{submodules.KChain, true, kchain},
-		{submodules.Binary, true, binary},
-		{submodules.SplitBinary, true, splitBinary},
-		{submodules.Binomial, true, binomial},
+		{submodules.Linear, false, linear, linearInTurns},
+		{submodules.Chain, true, chain, chain},
+		{submodules.KChain, true, kchain, kchainInTurns},
+		{submodules.Binary, true, binary, binaryInTurns},
+		{submodules.SplitBinary, true, splitBinary, splitInTurns},
+		{submodules.Binomial, true, binomial, binomialInTurns},
 	}
 }
 
@@ -38,26 +39,49 @@ func Bcast(algorithm string) (Model, bool) {
 
 // Coeff returns the longest path of a bcast of bytes among so many ranks, in segments of segment
 // bytes; 0 or more than bytes: in one piece. If the last segment is shorter, all count as equally
-// long. Of splitbinary this is exact if the number of segments is even or 1.
+// long. Of splitbinary this is exact if the number of segments is even or 1, and none leaves in turns.
 func (m Model) Coeff(ranks int, bytes, segment int64, g Gamma) Coeff {
-	n, length := piecesOf(bytes, segment)
-	if m.Algorithm == submodules.SplitBinary && ranks > 1 {
-		n, length = piecesOf((bytes+1)/2, segment)
-	}
 	if ranks < 2 {
 		return Coeff{}
 	}
-	count := m.count(ranks, n, g)
-	return Coeff{Alpha: count, Beta: count * length}
+	n, length := piecesOf(m.flow(bytes), segment)
+	count := m.count
+	if m.takesTurns(bytes, segment) {
+		count = m.inTurns
+	}
+	messages := count(ranks, n, g)
+	return Coeff{Alpha: messages, Beta: messages * length}
+}
+
+// takesTurns reports whether the segments of a bcast of bytes leave a rank one after the other.
+func (m Model) takesTurns(bytes, segment int64) bool {
+	return submodules.TakesTurns(longestPiece(m.flow(bytes), segment))
+}
+
+// flow returns how many bytes a place of the tree passes on to a child.
+func (m Model) flow(bytes int64) int64 {
+	if m.Algorithm == submodules.SplitBinary {
+		return (bytes + 1) / 2
+	}
+	return bytes
 }
 
 // piecesOf returns how many segments a message has, at least one, and their mean length.
 func piecesOf(bytes, segment int64) (n, length float64) {
-	if segment <= 0 || segment >= bytes {
+	longest := longestPiece(bytes, segment)
+	if longest == bytes {
 		return 1, float64(bytes)
 	}
-	n = float64((bytes + segment - 1) / segment)
+	n = float64((bytes + longest - 1) / longest)
 	return n, float64(bytes) / n
+}
+
+// longestPiece returns the length of all segments of a message but the last one.
+func longestPiece(bytes, segment int64) int64 {
+	if segment <= 0 {
+		return bytes
+	}
+	return min(segment, bytes)
 }
 
 // A row of places, each of which takes as long for every segment, is a row of queues. The

@@ -3,6 +3,7 @@ package derived_test
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/derived"
@@ -59,6 +60,32 @@ func TestModelsEqualWalk(t *testing.T) {
 						t.Fatalf("%s of %d ranks, %d segments, γ of %s: the form says %+v, the programs %+v", m.Algorithm, ranks, n, name, got, want)
 					}
 				}
+			}
+		}
+	}
+}
+
+// So they do on both sides of the length from which segments leave in turns. A place of splitbinary hears two others
+// at the same time then, so that form is near.
+func TestModelsEqualWalkInTurns(t *testing.T) {
+	rng := rand.New(rand.NewPCG(17, 1))
+	for i := range 120 {
+		m := derived.Models()[i%len(derived.Models())]
+		g := gamma(t, []string{"Gros", "Grisou", "wire"}[i%3])
+		ranks, n := 2+rng.IntN(120), int64(1+rng.IntN(6))
+		for _, length := range []int64{submodules.ShortSend, submodules.ShortSend + 2} {
+			bytes := n * length
+			if m.Algorithm == submodules.SplitBinary {
+				bytes *= 2 // n segments a half
+			}
+			plan := fmt.Sprintf("shape=flat,fs=all,w=1,i=adapt/%s/%d,s=sm", m.Algorithm, length)
+			want, got := walk(t, ranks, bytes, plan, g), m.Coeff(ranks, bytes, length, g)
+			most := 1e-9
+			if m.Algorithm == submodules.SplitBinary && submodules.TakesTurns(length) {
+				most = 0.2
+			}
+			if math.Abs(got.Alpha/want.Alpha-1) > most || math.Abs(got.Beta/want.Beta-1) > most {
+				t.Errorf("%s of %d ranks, %d segments of %d: the form says %+v, the programs %+v", m.Algorithm, ranks, n, length, got, want)
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (o *Estimation) sizesFor(model derived.Model, g derived.Gamma, message floa
 		most = most * 3 / 4
 	}
 	if !model.Segmented { // its one message is that much longer
-		most = min(most, max(2*least, int64(float64(least)*longestCall/message/g.Of(o.Topology.Size()))))
+		most = min(most, max(2*least, int64(float64(least)*longestCall/message/model.Coeff(o.Topology.Size(), most, 0, g).Alpha)))
 	}
 	all = append(all, 1, max(1, least/8), max(1, least/2))
 	factor := math.Pow(float64(most)/float64(least), 1/float64(experiments-len(all)-1))

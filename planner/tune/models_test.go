@@ -1,14 +1,18 @@
 package tune_test
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
+	"github.com/tierflow/tierflow/costs/derived"
 	"github.com/tierflow/tierflow/costs/machine"
 	"github.com/tierflow/tierflow/costs/stats"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/planner/table"
 	"github.com/tierflow/tierflow/planner/tune"
+	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
 	"github.com/tierflow/tierflow/tasks/tasktest"
@@ -67,6 +71,44 @@ func TestModelsChooseWell(t *testing.T) {
 	}
 	for _, m := range made.Measured {
 		t.Errorf("%v was measured by itself", m)
+	}
+}
+
+// What a model says is what the same program takes when it is simulated: of each algorithm, on drawn machines, for drawn
+// numbers of nodes, sizes and segments, on both sides of the length from which a rank's messages leave one
+// after the other.
+func TestModelsAreSimulatedTimes(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 5))
+	for i := range 6 {
+		on := tasktest.Topology(t, fmt.Sprintf("%dx1", 8+rng.IntN(40)))
+		m := machine.Assumed()
+		l := &m.Links[1]
+		l.Latency, l.Byte = 5e3+20e3*rng.Float64(), 0.1+2*rng.Float64()
+		l.Send, l.Recv = 1e3+4e3*rng.Float64(), 1e3+4e3*rng.Float64()
+		meter := tune.NewSimulatedMeter(on, m, all.Submodules())
+		o := tune.Estimation{Topology: on, Registry: all.Submodules(), Segment: 8 << 10, Most: 1 << 20}
+		if i%2 == 1 {
+			o.Segment, o.Most = submodules.ShortSend+rng.Int64N(64<<10), 4<<20
+		}
+		p, _, err := o.Estimate(t.Context(), meter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, model := range derived.Models() {
+			for _, bytes := range []int64{o.Segment + rng.Int64N(7*o.Segment), o.Most/8 + rng.Int64N(o.Most*7/8)} {
+				plan := model.Plan(on, o.Segment)
+				timing, err := meter.Collective(t.Context(), bcast(bytes), plan, stats.Stop{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				choice, _ := plan.Choice("ib")
+				got, _ := p.NS(model.Algorithm, on.Size(), bytes, choice.Inner)
+				// Short messages share a wire with more others than an experiment for γ has.
+				if off := got / timing.Slowest.P50; off < 0.6 || off > 1.5 {
+					t.Errorf("%v of %d B, %d nodes: by the model %.0f ns, simulated %.0f", plan, bytes, on.Size(), got, timing.Slowest.P50)
+				}
+			}
+		}
 	}
 }
 
