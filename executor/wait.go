@@ -202,7 +202,7 @@ func (e *Endpoint) drive(n *ending) {
 			e.mu.Unlock()
 		}
 	}()
-	idle, inVain, spun := 0, 0, time.Duration(0)
+	idle, inVain, spun, patient := 0, 0, time.Duration(0), 0
 	for !e.shouldStop(n) {
 		switch {
 		case len(e.failing)+len(e.asking) > 0:
@@ -212,11 +212,11 @@ func (e *Endpoint) drive(n *ending) {
 		case e.makeProgress():
 			if idle > 0 {
 				e.endIdle(e.flight, idle)
-				idle, inVain, spun = 0, 0, 0
 			}
+			idle, inVain, spun, patient = 0, 0, 0, 0
 			e.pause()
-		case e.operating > 0 && idle < operationRounds:
-			idle++
+		case e.operating > 0 && patient < operationRounds:
+			patient++ // no wait, so it isn't idle
 			e.awaitOperation()
 			e.pause()
 		case n != nil && e.world.config.Progress != nil:
@@ -248,6 +248,9 @@ func (e *Endpoint) drive(n *ending) {
 	returned = true
 }
 
+// errHookExited is the failure of a rank after a hook ended the goroutine that called it.
+var errHookExited = errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does")
+
 // endDrivingIfExited is deferred by drivers; returned is set before the driver returns. If a hook
 // has ended the goroutine instead, it stops driving, so that another one can. It reports
 // whether it did; the lock is held.
@@ -258,7 +261,7 @@ func (e *Endpoint) endDrivingIfExited(returned *bool) (ended bool) {
 	e.endDriving()
 	for _, c := range e.comms {
 		if c.local != nil {
-			c.blameRank(e.rank, errors.New("a hook ended the goroutine that drove the rank, as runtime.Goexit does"))
+			c.blameRank(e.rank, errHookExited)
 		}
 	}
 	return true
@@ -330,10 +333,13 @@ func (e *Endpoint) sleep() {
 		done = nil // it has had its effect
 	}
 	e.flight.Tick() // the next one measures this sleep alone
+	operating := e.operating > 0
 	e.mu.Unlock()
 	ticked := e.sleeper.Park(done)
 	e.mu.Lock()
-	e.addWaited(e.flight.Tick())
+	if slept := e.flight.Tick(); !operating {
+		e.addWaited(slept)
+	}
 	e.pause()
 	if ticked {
 		e.lookAround()
