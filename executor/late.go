@@ -104,7 +104,7 @@ func (n *ending) explainLate(cause error, ask func(flight.Open, func() bool) []f
 	var others []LateRank
 	for _, s := range states {
 		_, known := s.HasCome(mine.Comm, mine.Seq)
-		computes := s.Doing == flight.Computing
+		computes := computesFor(&s, mine)
 		switch {
 		case levels.Rank(s.Rank) == c.e.rank && !computes:
 		case mine.Transfer && slices.Contains(mine.Peers, s.Rank):
@@ -120,6 +120,22 @@ func (n *ending) explainLate(cause error, ask func(flight.Open, func() bool) []f
 		return c.e.rank, late
 	}
 	return c.ranks[late.Late[0].Rank], late
+}
+
+// computesFor reports whether a rank is in an operation that may hold up a collective: not in that of a call on another
+// communicator, or of a later one, after it has come to the collective.
+func computesFor(s *flight.State, call flight.Open) bool {
+	if come, _ := s.HasCome(call.Comm, call.Seq); s.Doing != flight.Computing || !come {
+		return s.Doing == flight.Computing
+	}
+	elsewhere := false
+	for _, o := range s.Open {
+		if o.Operating && o.Comm == call.Comm && int32(o.Seq-call.Seq) <= 0 {
+			return true
+		}
+		elsewhere = elsewhere || o.Operating
+	}
+	return !elsewhere // then it is left out
 }
 
 // describe returns the call's state, and the ranks in it as far as this one has heard.
