@@ -81,7 +81,9 @@ func (j *job) whyHeld(w *spot, peer *flight.State) (why, int) {
 	switch peer.Doing {
 	case flight.Inside, flight.Outside, flight.Left:
 	case flight.Computing:
-		absent = inOperation
+		if !waitsElsewhere(peer) {
+			absent = inOperation
+		}
 	default:
 		return 0, -1
 	}
@@ -117,6 +119,19 @@ func (j *job) whyHeld(w *spot, peer *flight.State) (why, int) {
 		return 0, -1 // the call may be among those left out, or have ended just now
 	}
 	return wayBetween, -1
+}
+
+// waitsElsewhere reports whether a rank's program waits in other calls than that of its operation, which was only started.
+func waitsElsewhere(s *flight.State) bool {
+	waits, operates := false, false
+	for k := range s.Open {
+		o := &s.Open[k]
+		if o.Awaited && o.Operating {
+			return false
+		}
+		waits, operates = waits || o.Awaited, operates || o.Operating
+	}
+	return waits && operates
 }
 
 // otherEnd returns the peer's end of a transfer: the receive for a send with the same tag, or the other way round.

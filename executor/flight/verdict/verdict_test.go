@@ -55,6 +55,12 @@ func operates(s flight.State) flight.State {
 	return computes(s)
 }
 
+// started lets a rank be in an operation for a call that it has started and not waited for.
+func started(s flight.State) flight.State {
+	s.Open = append(s.Open, flight.Open{Comm: 1, What: "reduce", Operating: true})
+	return computes(s)
+}
+
 func moved(s flight.State) flight.State {
 	s.Open[0].For = 0
 	return s
@@ -156,6 +162,11 @@ func TestDiagnose(t *testing.T) {
 			"computing for another call",
 			[]flight.State{in(0, "barrier", 7, 1), computes(in(1, "barrier", 7, 2)), out(2, 7)},
 			"late: rank 2 has not come to barrier #7 for 12 s; it is in main.load",
+		},
+		{
+			"computing for a call only started",
+			[]flight.State{in(0, "barrier", 7, 1), started(receives(1, 2)), out(2, 8)},
+			"late: rank 2 has not come to a receive from rank 2, tag 5 for 12 s; it is in main.load",
 		},
 		{"deadlock", []flight.State{receives(0, 1), receives(1, 0)}, "deadlock: rank 0 is in receive from rank 1, tag 5, for 12.0 s; rank 1 is in receive from rank 0"},
 		{"no bytes", []flight.State{in(0, "barrier", 7, 1), in(1, "barrier", 7, 0)}, "slow link: no bytes come between ranks 0 and 1 in barrier #7 for 12 s"},
