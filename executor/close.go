@@ -80,15 +80,23 @@ func (e *Endpoint) stopDriving() {
 	e.mu.Lock()
 	e.stopped = true
 	e.tellNews()
-	for e.driving {
-		e.sleeper.Wake()
-		e.undriven.Wait()
-	}
+	e.awaitUndriven()
 	e.mu.Unlock()
 	e.voter.Stop()
 	e.background.Wait()
+	e.mu.Lock()
+	e.awaitUndriven() // by a goroutine that has come to wait for a call with its operation on its way
 	if e.impatience != nil {
 		e.impatience.Stop()
+	}
+	e.mu.Unlock()
+}
+
+// awaitUndriven returns when nobody drives any more. The lock is held, but not meanwhile.
+func (e *Endpoint) awaitUndriven() {
+	for e.driving {
+		e.sleeper.Wake()
+		e.undriven.Wait()
 	}
 }
 
