@@ -19,7 +19,7 @@ import (
 type operation struct {
 	queue   []dag.ID  // steps ready to be combined, the first one on its way if active
 	active  bool      // the goroutine exists
-	called  time.Time // since when the function is on its way; zero: it isn't
+	called  time.Time // since when the first step is on its way; zero: it isn't
 	due     error     // the call's end, once the function has returned; nil: the call goes on
 	failed  error     // what the function did in place of returning; nil: it returned
 	element int64     // bytes of an element; the function gets whole ones
@@ -96,28 +96,34 @@ func (e *Endpoint) continueDriving() {
 func (r *Run) combineQueued() {
 	e := r.comm.e
 	e.mu.Lock()
-	defer r.endCombining() // also when the operation ends this goroutine
+	returned := false
+	defer func() { r.endCombining(returned) }() // also when the operation ends this goroutine, or a hook
 	for len(r.queue) > 0 && r.due == nil && !r.isStopped() {
 		id := r.queue[0]
 		if r.begun != nil {
 			r.begun[id] = e.world.config.traceTime()
 		}
 		if !r.combineStep(&r.steps[id]) {
-			return
+			break
 		}
 		r.queue = append(r.queue[:0], r.queue[1:]...)
 		if r.endStep(id); len(r.queue) > 0 {
 			e.continueDriving()
 		}
 	}
+	returned = true
 }
 
 // endCombining ends the goroutine of combineQueued, and the call if it has waited for that.
-func (r *Run) endCombining() {
+func (r *Run) endCombining(returned bool) {
 	c, e := r.comm, r.comm.e
 	defer e.background.Done()
-	if r.failed != nil && !r.isStopped() {
+	switch {
+	case r.isStopped():
+	case r.failed != nil:
 		r.failStep(&r.steps[r.queue[0]], r.failed)
+	case !returned:
+		c.blameRank(e.rank, errHookExited)
 	}
 	r.queue, r.failed, r.active = r.queue[:0], nil, false
 	e.operating--
@@ -133,6 +139,8 @@ func (r *Run) endCombining() {
 // combineStep combines a step piece by piece. It reports whether it has come to the step's end: else
 // the call doesn't go on. The lock is held, but not while the operation runs.
 func (r *Run) combineStep(s *submodules.Step) bool {
+	r.called = time.Now()
+	defer func() { r.called = time.Time{} }()
 	for off := int64(0); off < s.A.Len; {
 		n := r.nextPiece(s.A.Len - off)
 		a, ok := r.ownOperand(0, s, s.A, off, n)
@@ -144,6 +152,9 @@ func (r *Run) combineStep(s *submodules.Step) bool {
 			return false
 		}
 		r.operate(r.span(s.Dst)[off:off+n], a, b)
+		if d := r.comm.e.driver; r.comm.e.driving && d.n == &r.ending && d.ctx.Err() != nil {
+			r.comm.e.pause() // the driver would see it too, but on a busy machine perhaps much later
+		}
 		if !r.areIntact(s) || r.failed != nil || r.due != nil || r.isStopped() {
 			return false
 		}
@@ -198,21 +209,23 @@ func (r *Run) areIntact(s *submodules.Step) bool {
 // r.failed; when it ends its goroutine, operate doesn't return either.
 func (r *Run) operate(dst, a, b []byte) {
 	e := r.comm.e
-	r.called, r.failed = time.Now(), errExited
+	r.failed = errExited
 	e.mu.Unlock()
+	failed := errExited
 	defer func() {
-		p := recover()
 		e.mu.Lock()
-		r.called = time.Time{}
-		if p != nil {
-			r.failed = fmt.Errorf("the operation panicked: %v", p)
+		r.failed = failed
+	}()
+	defer func() { // the text of a panic is the caller's too
+		if p := recover(); p != nil {
+			failed = fmt.Errorf("the operation panicked: %v", p)
 		}
 	}()
 	r.b.Kernel(dst, a, b)
-	r.failed = nil
+	failed = nil
 }
 
-// isOperating reports whether the caller's operation has been on its way for a tick.
+// isOperating reports whether a step of the caller's operation has been on its way for a tick.
 func (o *operation) isOperating(now time.Time) bool {
 	return !o.called.IsZero() && now.Sub(o.called) >= wire.Tick
 }

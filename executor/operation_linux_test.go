@@ -3,6 +3,7 @@ package executor_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/tierflow/tierflow/executor"
 	"github.com/tierflow/tierflow/executor/flight"
+	"github.com/tierflow/tierflow/executor/trace"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/levels/clock/clocktest"
 	"github.com/tierflow/tierflow/tasks"
@@ -23,8 +25,14 @@ const culprit = 0
 // folds binds an allreduce along a chain of two, by an operation whose function calls act on the culprit.
 func folds(t *testing.T, w *executor.World, comm executor.CommID, act func()) []*executor.Run {
 	t.Helper()
+	return foldsOf(t, w, comm, 3, act)
+}
+
+// foldsOf is folds of so many elements.
+func foldsOf(t *testing.T, w *executor.World, comm executor.CommID, count int64, act func()) []*executor.Run {
+	t.Helper()
 	h, p := parse(t, "1x2", "shape=han,fs=all,w=1,s=adapt/chain,i=adapt/chain")
-	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, InPlace: true}, p}
+	j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: count, Type: tasks.Int32, InPlace: true}, p}
 	runs := make([]*executor.Run, 2)
 	for r := range runs {
 		j.request.Op = tasks.UserOp("fold", true, func(a, b int32) int32 {
@@ -33,7 +41,7 @@ func folds(t *testing.T, w *executor.World, comm executor.CommID, act func()) []
 			}
 			return a + b
 		})
-		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(comm), nil, raw([]int32{int32(r + 1), 0, 7}))
+		runs[r] = j.bindOne(t, w.Endpoint(levels.Rank(r)).Comm(comm), nil, raw(append([]int32{int32(r + 1), 0, 7}, make([]int32, count-3)...)))
 	}
 	return runs
 }
@@ -234,5 +242,127 @@ func TestOperationCloses(t *testing.T) {
 			t.Errorf("closed with %v after %v", closed, took)
 		}
 		synctest.Wait()
+	})
+}
+
+// Time in an operation, and time that the program computes before its call, are no waits.
+func TestOperationNotWaited(t *testing.T) {
+	for _, took := range []time.Duration{5 * time.Millisecond, 50 * time.Millisecond, 250 * time.Millisecond} {
+		inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+			runs := folds(t, w, 0, sync.OnceFunc(func() { time.Sleep(took) }))
+			do(t, w, barriersOn(t, w, 3))
+			clocktest.Pass(10 * time.Second) // it computes
+			before := w.Endpoint(culprit).Activity(1, func(levels.Rank) int { return 0 })
+			do(t, w, runs)
+			a := w.Endpoint(culprit).Activity(1, func(levels.Rank) int { return 0 })
+			if a.Waited-before.Waited > took/10 {
+				t.Errorf("an operation of %v: waited %v", took, a.Waited-before.Waited)
+			}
+		})
+	}
+}
+
+type loudError struct{ say func() string }
+
+func (e loudError) Error() string { return e.say() }
+
+// The text of a panic may use the rank's communicators, too.
+func TestOperationPanicsLoudly(t *testing.T) {
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+		runs := folds(t, w, 0, func() {
+			panic(loudError{func() string {
+				return fmt.Sprint("failed after ", w.Endpoint(culprit).Comm(0).Counters().Runs, " calls")
+			}})
+		})
+		errs := ranks(t, w, func(ctx context.Context, r int) error { return runs[r].Do(ctx) })
+		for r, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "failed after 1 calls") {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
+	})
+}
+
+// A deadline names the rank whose operation is slow, also if each piece is fast.
+func TestOperationSlowPieces(t *testing.T) {
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+		n := 0
+		runs := foldsOf(t, w, 0, 100<<10, func() {
+			if n++; n%1000 == 0 {
+				time.Sleep(100 * time.Millisecond / 9) // a piece takes 8 or 9 of these
+			}
+		})
+		errs := ranks(t, w, func(ctx context.Context, r int) error {
+			ctx, cancel := context.WithTimeout(ctx, time.Second/2)
+			defer cancel()
+			return runs[r].Do(ctx)
+		})
+		for r, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "rank 0 is in an operation of its program") {
+				t.Errorf("rank %d has %v", r, err)
+			}
+		}
+	})
+}
+
+// A deadline blames the rank whose operation holds up the call, not one with an operation of another call.
+func TestOperationOfAnotherCall(t *testing.T) {
+	inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {
+		leave := make(chan bool)
+		time.AfterFunc(10*time.Second, func() { close(leave) })
+		// Rank 0 combines for a call on communicator 0 for long, which nobody waits for.
+		others := folds(t, w, 0, func() { <-leave })
+		for r, run := range others {
+			if err := run.Start(t.Context()); err != nil {
+				t.Fatal(r, err)
+			}
+		}
+		// On a communicator with its ranks reversed that one is rank 1, and rank 0's operation holds up the call.
+		reverse(w)
+		h, p := parse(t, "1x2", "shape=han,fs=all,w=1,s=adapt/chain,i=adapt/chain")
+		j := job{w, h, tasks.Request{Coll: tasks.Allreduce, Count: 3, Type: tasks.Int32, InPlace: true}, p}
+		j.request.Op = tasks.UserOp("fold", true, func(a, b int32) int32 { <-leave; return a + b })
+		runs := j.bindOn(t, 1, nil, [][]byte{make([]byte, 12), make([]byte, 12)})
+		clocktest.Pass(time.Second)
+		errs := ranks(t, w, func(ctx context.Context, r int) error {
+			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			return runs[r].Do(ctx)
+		})
+		for r, err := range errs {
+			if err == nil || strings.Contains(err.Error(), "rank 1 is") || !strings.Contains(err.Error(), "rank 0 is in an operation") {
+				t.Errorf("rank %d: %v, want rank 0 alone", r, err)
+			}
+			if peer, ok := errors.AsType[*executor.PeerError](err); ok && peer.Rank != 0 {
+				t.Errorf("rank %d blames rank %d", r, peer.Rank)
+			}
+		}
+		for _, run := range others {
+			_ = run.Wait(t.Context())
+		}
+	})
+}
+
+// A hook that ends the goroutine of an operation fails the call, as one does on a driver.
+func TestOperationHookExits(t *testing.T) {
+	var once sync.Once
+	hook := func(e trace.Event) {
+		buf := make([]byte, 8<<10)
+		if e.Rank == culprit && strings.Contains(string(buf[:runtime.Stack(buf, false)]), "combineQueued") {
+			once.Do(runtime.Goexit)
+		}
+	}
+	inBubble(t, 2, executor.Config{StallAfter: -1, Hooks: trace.Hooks{Step: hook}}, func(t *testing.T, w *executor.World) {
+		runs := folds(t, w, 0, func() {})
+		errs := ranks(t, w, func(ctx context.Context, r int) error {
+			ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
+			return runs[r].Do(ctx)
+		})
+		for r, err := range errs {
+			if err == nil || !strings.Contains(err.Error(), "a hook ended the goroutine") {
+				t.Errorf("rank %d: %v", r, err)
+			}
+		}
 	})
 }
