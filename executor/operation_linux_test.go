@@ -142,7 +142,7 @@ func TestOperationCommunicates(t *testing.T) {
 			}
 			return runs[r].Do(ctx)
 		})
-		if !errors.Is(refused, executor.ErrBusy) || within != nil || received != nil {
+		if !errors.Is(refused, executor.ErrBusy) || !strings.Contains(refused.Error(), "in its operation") || within != nil || received != nil {
 			t.Errorf("a barrier of its own communicator: %v, want %v; of another one: %v; a message: %v", refused, executor.ErrBusy, within, received)
 		}
 	})

@@ -88,6 +88,10 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 // overlapError is the error of a call that would overlap another one, of another goroutine: no order of theirs
 // is the same on all ranks.
 func overlapError(r, other *Run) error {
+	if other.active {
+		return fmt.Errorf("start %s: %s is under way on this communicator, in its operation; calls from there, and those of several goroutines, need another one, such as by Dup: %w",
+			r.b.Request, other.b.Request, ErrBusy)
+	}
 	return fmt.Errorf("start %s: %s%s is under way on this communicator, and calls of several goroutines have no order; give each goroutine its own, such as by Dup: %w",
 		r.b.Request, other.b.Request, otherCaller(), ErrBusy)
 }

@@ -178,8 +178,12 @@ var ways = map[string]func(ctx context.Context, c *planner.Comm, wrong bool) err
 	"op-goexit": func(ctx context.Context, c *planner.Comm, wrong bool) error {
 		return add(ctx, c, spoilt(wrong, runtime.Goexit))
 	},
-	"op-calls": func(ctx context.Context, c *planner.Comm, wrong bool) error { // the call would wait for itself
-		return add(ctx, c, spoilt(wrong, func() { _ = planner.Barrier(ctx, c) }))
+	"op-calls": func(ctx context.Context, c *planner.Comm, wrong bool) error { // on its own communicator
+		return add(ctx, c, spoilt(wrong, func() {
+			if err := planner.Barrier(ctx, c); err != nil {
+				panic(err)
+			}
+		}))
 	},
 }
 

@@ -55,7 +55,7 @@ var failures = map[string]told{
 
 	"op-panic":  {own: "the operation panicked: boom", others: "the operation panicked: boom", launcher: "the operation panicked: boom", ranks: "the operation panicked: boom"},
 	"op-goexit": {own: "goroutine", others: "goroutine", launcher: "goroutine", ranks: "goroutine"},
-	"op-calls":  {own: "an operation must not use a communicator", others: "an operation must not use a communicator", launcher: "an operation must not use a communicator", ranks: "an operation must not use a communicator"},
+	"op-calls":  {own: "is under way on this communicator, in its operation", others: "is under way on this communicator, in its operation", launcher: "is under way on this communicator, in its operation", ranks: "is under way on this communicator, in its operation"},
 }
 
 // built returns a folder with the command and the program.
