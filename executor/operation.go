@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tierflow/tierflow/dag"
@@ -23,7 +24,7 @@ type operation struct {
 	due     error     // the call's end, once the function has returned; nil: the call goes on
 	failed  error     // what the function did in place of returning; nil: it returned
 	element int64     // bytes of an element; the function gets whole ones
-	bounces [2][]byte // copies of operands in other ranks' memory; nil until needed
+	bounces bounces   // copies of operands in other ranks' memory
 	combine func()    // combineQueued; nil: the call has no caller's operation
 }
 
@@ -106,7 +107,7 @@ func (r *Run) combineQueued() {
 		if !r.combineStep(&r.steps[id]) {
 			break
 		}
-		r.queue = append(r.queue[:0], r.queue[1:]...)
+		r.queue = slices.Delete(r.queue, 0, 1)
 		if r.endStep(id); len(r.queue) > 0 {
 			e.continueDriving()
 		}
@@ -171,25 +172,22 @@ func (o *operation) nextPiece(left int64) int64 {
 // ownOperand returns a part of a span, the i-th of a step, for use without the lock. Memory of
 // another rank of this process is copied: that rank may leave the call meanwhile, and its program use it again.
 func (r *Run) ownOperand(i int, s *submodules.Step, from tasks.Span, off, n int64) (part []byte, ok bool) {
-	if from.Region != tasks.Peer {
-		return r.span(from)[off : off+n], true
+	var own []byte
+	if from.Region == tasks.Peer {
+		own = r.bounces.buffer(i, n, operationPiece)
 	}
-	if int64(len(r.bounces[i])) < n {
-		r.bounces[i] = wire.Aligned(n)
-	}
-	own := r.bounces[i][:n]
-	part, err := r.operand(i, from, off, n, own)
-	if err != nil {
-		if err != errUnread {
-			r.failStep(s, err)
-		}
+	switch part, err := r.operand(i, from, off, n, own); {
+	case err == errUnread:
 		return nil, false
-	}
-	if r.comm.e.world.endpoints[r.peerOf(&r.steps[from.Ref])] != nil {
+	case err != nil:
+		r.failStep(s, err)
+		return nil, false
+	case part != nil && own != nil && r.comm.e.world.endpoints[r.peerOf(&r.steps[from.Ref])] != nil:
 		copy(own, part)
-		part = own
+		return own, true
+	default:
+		return part, true
 	}
-	return part, true
 }
 
 // areIntact reports, after a read of a step's operands, whether their owners were still in the run. One that wasn't is a
@@ -208,10 +206,8 @@ func (r *Run) areIntact(s *submodules.Step) bool {
 // operate calls the caller's operation, without the lock. What it does in place of returning is
 // r.failed; when it ends its goroutine, operate doesn't return either.
 func (r *Run) operate(dst, a, b []byte) {
-	e := r.comm.e
-	r.failed = errExited
+	e, failed := r.comm.e, errExited
 	e.mu.Unlock()
-	failed := errExited
 	defer func() {
 		e.mu.Lock()
 		r.failed = failed

@@ -195,7 +195,7 @@ func TestOperationBlocks(t *testing.T) {
 	})
 }
 
-// A deadline names the rank whose operation blocks, also where that rank's own deadline is met first.
+// A deadline names the rank whose operation blocks. That rank names itself, if its own deadline is the first.
 func TestOperationLate(t *testing.T) {
 	for first := range 2 {
 		inBubble(t, 2, executor.Config{StallAfter: -1}, func(t *testing.T, w *executor.World) {

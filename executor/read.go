@@ -39,10 +39,10 @@ func (r *Run) notifyStep(id dag.ID, s *submodules.Step) {
 	r.endStep(id)
 }
 
-// buffer returns n bytes of memory for an operand.
-func (b *bounces) buffer(i int, n int64) []byte {
+// buffer returns n bytes of memory for an operand. usual is the most that it is mostly asked for.
+func (b *bounces) buffer(i int, n, usual int64) []byte {
 	if int64(len(b[i])) < n {
-		b[i] = make([]byte, max(chunk, n))
+		b[i] = make([]byte, max(usual, n))
 	}
 	return b[i][:n]
 }
@@ -65,7 +65,7 @@ func (r *Run) operand(i int, s tasks.Span, off, n int64, dst []byte) ([]byte, er
 		return r.span(s)[off : off+n], nil
 	}
 	if dst == nil {
-		dst = e.bounces.buffer(i, n)
+		dst = e.bounces.buffer(i, n, chunk)
 	}
 	if err := e.memory.Read(from, r.exposed[s.Ref].remote+uint64(s.Off+off), dst); err != nil {
 		e.addSuspect(r.comm, from, 0, fmt.Errorf("its memory can't be read: %w", err))
