@@ -28,18 +28,7 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	if !t.Machine.isKnown() || there == nil || !shared {
 		return said + ": the order of plans is that of there", false
 	}
-	var known []table.Estimate
-	var off []float64 // measured by simulated times, there
-	for _, e := range a.Estimates {
-		if e.Predicted {
-			continue
-		}
-		if s, ok := t.Machine.scale(q, classScale{class{r, "", q.On}, e.Plan.String(), a.Carried.String()}, there, e.Plan); ok {
-			off = append(off, e.NS/s.there)
-			e.NS *= s.here / s.there
-			known = append(known, e)
-		}
-	}
+	known, off := t.Machine.correct(q, r, a.Estimates, a.Carried.String(), there)
 	if len(known) == 0 {
 		return said + ": no plan was measured there that could be simulated on both", true
 	}
@@ -50,6 +39,22 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 		return fmt.Sprintf("%s, and the machine's own plan takes %.1f µs by the same correction, that of the table %.1f", said, ns/1e3, known[0].NS/1e3), true
 	}
 	return said, false
+}
+
+// correct returns the measured ones of plans whose times on two topologies of the machine are known, for a class of requests,
+// with what they take here in place of there, and by what factors their times are off those there. name is that of there.
+func (m *Machine) correct(q *Question, r tasks.Request, all []table.Estimate, name string, there *levels.Topology) (known []table.Estimate, off []float64) {
+	for _, e := range all {
+		if e.Predicted {
+			continue
+		}
+		if s, ok := m.scale(q, classScale{class{r, "", q.On}, e.Plan.String(), name}, there, e.Plan); ok {
+			off = append(off, e.NS/s.there)
+			e.NS *= s.here / s.there
+			known = append(known, e)
+		}
+	}
+	return known, off
 }
 
 // faster returns what the machine's own plan takes if it is none of the known ones and faster than the first of them, ns. Its

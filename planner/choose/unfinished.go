@@ -29,7 +29,11 @@ func (t *Table) leaveUnfinished(q *Question, c *Consulted) {
 		c.Why = "it only predicts here, and the prices of this machine decide"
 		return
 	}
-	if ns := t.Machine.faster(q, measured[c.chosen:], t.Machine.off(q, measured)); ns > 0 {
+	var off []float64
+	if r, shared := classify(q.Request()); shared {
+		_, off = t.Machine.correct(q, r, measured, "", q.On)
+	}
+	if ns := t.Machine.faster(q, measured[c.chosen:], off); ns > 0 {
 		c.Why = fmt.Sprintf("the fastest plan that it has measured takes %.1f µs, and the machine's own %.1f by its corrected price", measured[c.chosen].NS/1e3, ns/1e3)
 		c.chosen = -1
 		return
@@ -37,18 +41,4 @@ func (t *Table) leaveUnfinished(q *Question, c *Consulted) {
 	if len(measured) < all {
 		c.left = "plans that it only predicts are left out: the prices of this machine tell more"
 	}
-}
-
-// off returns by what factors measured times of plans are off their simulated ones, where these are known.
-func (m *Machine) off(q *Question, measured []table.Estimate) (all []float64) {
-	r, shared := classify(q.Request())
-	if !shared {
-		return nil
-	}
-	for _, e := range measured {
-		if s, ok := m.scale(q, classScale{class{r, "", q.On}, e.Plan.String(), ""}, q.On, e.Plan); ok {
-			all = append(all, e.NS/s.here)
-		}
-	}
-	return all
 }
