@@ -7,19 +7,17 @@ import (
 
 	"github.com/tierflow/tierflow/dag"
 	"github.com/tierflow/tierflow/dag/invariants"
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
 
-// burst is how many steps run between two looks at the link.
-const burst = 32
-
 // advanceSteps executes a burst of ready steps, fewer if there are no more or the run ends. Only
 // the driver calls it.
 func (r *Run) advanceSteps() {
 	r.freshSends = 0
-	for n := 0; n < burst && !r.isStopped(); n++ {
+	for n := 0; n < flow.Burst && !r.isStopped(); n++ {
 		if r.stepsLeft == 0 {
 			if r.parked {
 				return

@@ -49,7 +49,7 @@ func (e *engine) releaseCore(r *rank) {
 // mustYield reports whether a rank gives its processor to another one after a burst.
 func (e *engine) mustYield(r *rank) bool {
 	p := e.poolOf(r)
-	return p != nil && r.hasCore && !r.isNew && r.burst == 0 && len(p.queue) > 0
+	return p != nil && r.hasCore && !r.isNew && !r.looking && r.burst == 0 && len(p.queue) > 0
 }
 
 // poolOf returns the processors that a rank shares. nil: it has its own.

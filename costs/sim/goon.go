@@ -1,5 +1,7 @@
 package sim
 
+import "github.com/tierflow/tierflow/executor/flow"
+
 // deliverMessage puts a message into its receiver's inbox, and wakes the receiver.
 func (e *engine) deliverMessage(i int32) {
 	r := &e.ranks[e.messages[i].to]
@@ -50,8 +52,11 @@ func (e *engine) goOn(r *rank) {
 	r.clock, r.isNew = max(r.clock, e.now), false
 	for {
 		if r.burst == 0 {
-			e.takeInbox(r)
-			r.burst = burst
+			if !e.takeInbox(r) {
+				e.scheduleRank(r)
+				return
+			}
+			r.burst = flow.Burst
 		}
 		for r.burst > 0 && r.hasSteps() {
 			if r.left == 0 {
@@ -60,7 +65,7 @@ func (e *engine) goOn(r *rank) {
 			}
 			top := len(r.ready) - 1
 			id := r.ready[top]
-			if r.clock > e.now && e.needsMemory(r, &r.form.steps[id]) {
+			if r.clock > e.now && e.needsMemory(r, id, &r.form.steps[id]) {
 				e.scheduleRank(r)
 				return
 			}
@@ -87,24 +92,27 @@ func (e *engine) goOn(r *rank) {
 	}
 }
 
-// takeInbox takes all messages in the inbox.
-func (e *engine) takeInbox(r *rank) {
-	r.looks++
-	from := int32(-1) // the conn of the message before
+// takeInbox takes all messages in the inbox. It reports false if one of them needs the node's memory, and others may
+// need that before: then the look goes on later.
+func (e *engine) takeInbox(r *rank) bool {
+	if !r.looking {
+		r.looks++
+		r.looking, r.heard = true, -1
+	}
 	for r.inbox.first >= 0 {
 		i := r.inbox.first
+		if r.clock > e.now && e.isKept(r, &e.messages[i]) {
+			return false
+		}
 		r.inbox.first = e.messages[i].next
 		if e.log != nil {
 			e.log.openMessage(r, &e.messages[i], &e.prices)
 		}
-		from = e.takeMessage(r, i, from)
+		r.heard = e.takeMessage(r, i, r.heard)
 		if e.log != nil {
 			e.log.closeAct(r)
 		}
 	}
-	r.fresh = 0
+	r.looking, r.fresh = false, 0
+	return true
 }
-
-// burst is how many steps a rank executes between two looks at its inbox, as package
-// executor does.
-const burst = 32

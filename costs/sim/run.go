@@ -79,7 +79,7 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 		return nil, fmt.Errorf("simulate: %d times to start at for %d ranks", len(o.Start), t.Size())
 	}
 	n := j.simulatedRanks()
-	e := &engine{job: j, free: -1, left: n, random: o.Seed, ranks: make([]rank, n), nodes: make([]int32, n), memory: make([]Time, t.Nodes())}
+	e := &engine{job: j, free: -1, left: n, random: o.Seed, ranks: make([]rank, n), nodes: make([]int32, n), memory: make([]Time, t.Nodes()), members: make([]int32, t.Nodes())}
 	var err error
 	if e.prices, err = pricesOf(m, t, o.Seed); err != nil {
 		return nil, err
@@ -104,6 +104,7 @@ func newEngine(j *Job, m *machine.Machine, o *Options) (*engine, error) {
 		r := &e.ranks[i]
 		*r = rank{id: int32(i), pass: -1, end: -1, inbox: list{-1, -1}, state: scheduled}
 		e.nodes[i] = int32(t.Node(levels.Rank(i)))
+		e.members[e.nodes[i]]++
 		e.makePairs(r, t)
 		if o.Start != nil {
 			r.clock = max(0, o.Start[i])

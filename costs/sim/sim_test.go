@@ -178,3 +178,17 @@ func TestWholeMessagesTakeTurns(t *testing.T) {
 		}
 	}
 }
+
+// Ranks that all keep messages until they are ready for them share their node's memory, and wait no longer than it
+// carries the bytes: a rank that takes many messages in doesn't have it for itself meanwhile.
+func TestKeptMessagesShareTheMemory(t *testing.T) {
+	const ranks, bytes = 48, 1360
+	m := machine.Assumed()
+	got := run(t, tasks.Allgather, "1x48", bytes, "shape=han,fs=all,w=1,i=adapt/ring,s=sm/rings", m, sim.Options{}).Time.Nanoseconds()
+	carried := 4 * m.MemoryByte * bytes * (ranks - 1) * ranks // to the place and from it
+	l := m.Links[0]
+	own := (ranks - 1) * (2*m.Step + l.Send + l.Recv + (l.SendByte+2*m.CopyByte)*bytes)
+	if got > carried+own || got < carried/2 {
+		t.Errorf("%.0f ns; the memory carries all bytes in %.0f, and a rank alone takes %.0f", got, carried, own)
+	}
+}

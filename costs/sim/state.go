@@ -19,6 +19,7 @@ type engine struct {
 	domains  [][]int32 // by link and rank: the domain of its wires
 	memory   []Time    // by node: when it has carried everything so far
 	nodes    []int32   // by rank
+	members  []int32   // by node: its ranks
 	pools    []pool    // of processors; nil: each rank has one
 	random   uint64    // state of the noise; unused without
 	watch    *watch    // nil: nobody watches
@@ -39,8 +40,10 @@ type rank struct {
 	end     Time  // when it finished; -1: it has not
 	burst   int   // steps until it looks for messages
 	looks   int32 // how often it has looked for messages; may wrap around
+	heard   int32 // conn of the message before in a look; -1: none
 	hasCore bool  // it has a processor of its pool; only if there are pools
 	isNew   bool  // it has just been given one
+	looking bool  // it has taken a part of its inbox
 	left    int   // steps of the pass still to end
 	fresh   int   // sends on top of ready with a credit just come: first in, first out
 	pending []int32
@@ -215,13 +218,15 @@ func mix(x uint64) uint64 {
 
 // needsMemory reports whether a step needs the memory of the node. Ranks share that, so the step must
 // not be simulated ahead of the others.
-func (e *engine) needsMemory(r *rank, s *step) bool {
+func (e *engine) needsMemory(r *rank, id int32, s *step) bool {
 	if e.prices.memory == 0 || s.bytes == 0 {
 		return false
 	}
 	switch s.kind {
 	case submodules.CopyStep, submodules.ReduceStep:
 		return true
+	case submodules.RecvStep: // of a message that was kept
+		return r.flags[id]&arrived != 0 && e.members[e.nodes[r.id]] > 1
 	case submodules.ShareStep:
 		return e.prices.unreadable
 	case submodules.SendStep:
@@ -230,9 +235,25 @@ func (e *engine) needsMemory(r *rank, s *step) bool {
 	return false
 }
 
-// moveBytes keeps a rank busy with n bytes, carried so many times by its node's memory.
+// isKept reports whether a message comes before its recv is ready and is copied to a place until then, in memory
+// that other ranks of the node need, too.
+func (e *engine) isKept(r *rank, m *message) bool {
+	switch {
+	case e.prices.memory == 0 || m.kind != eager || m.bytes == 0 || r.end >= 0 || e.members[e.nodes[r.id]] == 1:
+		return false
+	case int64(m.pass) != r.pass:
+		return int64(m.pass) > r.pass
+	}
+	return r.flags[m.step]&reached == 0
+}
+
+// moveBytes keeps a rank busy with n bytes, carried so many times by its node's memory. That serves ranks in the order of
+// events. What a rank handles of a message before keeps no other rank from it.
 func (e *engine) moveBytes(r *rank, n int64, at rate, times int64) {
 	begin := r.clock
+	if e.members[e.nodes[r.id]] > 1 {
+		begin = min(begin, e.now+e.prices.step)
+	}
 	e.keepBusy(r, at.of(n))
 	if e.prices.memory == 0 || n == 0 {
 		return

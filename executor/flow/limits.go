@@ -9,6 +9,10 @@ const LeadMax = 64 << 10
 // LeadsMax bounds the leads of all ranks to one together, bytes.
 const LeadsMax = 1 << 20
 
+// Burst is how many steps a rank executes between two looks for messages. What comes before its
+// recv is ready is kept until then.
+const Burst = 32
+
 // The limits of a program without settings, bytes, and the largest budget.
 const (
 	defaultEagerMax = 4 << 10
