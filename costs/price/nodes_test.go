@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tierflow/tierflow/costs/machine"
+	"github.com/tierflow/tierflow/costs/machine/machinetest"
 	"github.com/tierflow/tierflow/costs/price"
 	"github.com/tierflow/tierflow/submodules/all"
 	"github.com/tierflow/tierflow/tasks"
@@ -90,6 +91,26 @@ func TestNodesAreNearSimulations(t *testing.T) {
 		near.add(t, c, drawNode(rng))
 	}
 	near.check(t, 120, 1.15)
+}
+
+// Nodes of many ranks, too, have prices near what a simulation takes: where all send to all inside a node, more messages
+// come than a rank is ready for, and are kept.
+func TestCrowdedNodesAreNearSimulations(t *testing.T) {
+	rng, near := rand.New(rand.NewPCG(15, 15)), nearness{}
+	m := machinetest.Speeds[2].Machine() // nodes take longer than wires
+	for range 60 {
+		ranks, bytes := 2+rng.IntN(63), int64(64)<<rng.IntN(13)
+		inside := []string{"sm/rings", "sm/slots", "sm/rings", "solo"}[rng.IntN(4)]
+		c := cell{tasktest.Request(tasks.Allreduce, bytes), fmt.Sprintf("%dx%d", 2+rng.IntN(3), ranks), "shape=lanes,fs=all,w=1,i=nbc/rabenseifner,s=" + inside}
+		switch rng.IntN(3) {
+		case 0:
+			c.request, c.plan = tasktest.Request(tasks.Allgather, 4+bytes/int64(ranks)), "shape=han,fs=all,w=1,i=adapt/ring,s="+inside
+		case 1:
+			c.request, c.plan = tasktest.Request(tasks.Alltoall, 4+bytes/int64(ranks)), "shape=lanes,fs=all,w=1,i=adapt/pairwise,s="+inside
+		}
+		near.add(t, c, m)
+	}
+	near.check(t, 50, 1.15)
 }
 
 // What makes a part of a machine faster makes no price higher, and what makes messages longer

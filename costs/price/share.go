@@ -1,6 +1,7 @@
 package price
 
 import (
+	"github.com/tierflow/tierflow/executor/flow"
 	"github.com/tierflow/tierflow/submodules"
 	"github.com/tierflow/tierflow/tasks"
 )
@@ -14,7 +15,7 @@ type share struct {
 	reads  bool    // they read it where it lies
 }
 
-// newShare returns nil for another way.
+// newShare returns the share of messages of n bytes; nil for another way.
 func newShare(g *group, w *way, n float64) *share {
 	if w.hand == submodules.ByLink || w.Schedule != submodules.StarTree && w.Schedule != submodules.AllAtOnce {
 		return nil
@@ -112,13 +113,12 @@ func (s *share) takeAll(combines bool) (st stage) {
 // shareAll is an allgather or, combining, a reduce-scatter of n bytes in all. All ranks use the
 // node's memory at the same time: a copy passes it twice, and a combination three times.
 func (s *share) shareAll(combines bool) stage {
-	all, first := s.n, s.word()
-	s.n /= float64(s.size)
+	all, first := s.n*float64(s.size), s.word()
 	word, per, passes := first.Processor, s.copy, 2.0
 	switch {
 	case s.posts:
 		passes = s.postedPasses()
-	case combines: // of what is readable where it lies
+	case combines && s.reads: // it lies where it is read
 		passes = 0
 	}
 	offers := 1.0
@@ -134,7 +134,10 @@ func (s *share) shareAll(combines bool) stage {
 		first.Processor += float64(s.others * 2 * word)
 		first.Work = float64(offers*s.offerTime()) + float64(s.others*s.readTime(per, float64(s.size)))
 	}
-	first.Work = max(first.Work, passes*s.memory*s.others*all) // by the ranks together
+	kept := s.keptMessages()
+	first.Work += float64(kept * s.keepTime())
+	carried := (float64(passes*s.others) + float64(keepPasses*kept)) * s.memory * all // by the ranks together, which handle messages meanwhile
+	first.Work = max(first.Work, carried-first.Processor)
 	busy := first
 	busy.Latency = 0
 	return stageOfEqual(first, load{busy: busy}, float64(s.size))
@@ -151,16 +154,27 @@ func (s *share) swapAll(blocks, n float64) stage {
 	if blocks > 1 {
 		each.Work = max(each.Work+float64(2*blocks*s.copyTime(n)), 4*s.memory*s.n*float64(s.size))
 	}
-	each.Work = max(each.Work, s.keepTime())
+	kept := s.keptMessages()
+	own = own.plus(work(max(kept*s.keepTime(), float64(keepPasses*kept*s.memory*s.n*float64(s.size))-float64(s.others*each.Processor))))
 	first := word.plus(each.times(s.others)).plus(own)
 	return stageOfEqual(first, load{busy: each.times(s.others).plus(own)}, float64(s.size))
 }
 
-// keepTime returns the time of an unexpected short message, if all ranks send to all: it is kept, then copied
-// to its place, and the node's memory serves one rank after the other.
-func (s *share) keepTime() float64 {
-	if !s.posts || s.n > s.eager || s.memory == 0 || s.n == 0 {
+// keptMessages returns how many messages come to a rank before it is ready for them, at most, if all ranks send to
+// all. A rank looks for messages every [flow.Burst] steps: sends first, then receives. At its first look it is ready for
+// as many as the steps after its sends, and those of all others may be there. Long messages wait for
+// credit.
+func (s *share) keptMessages() float64 {
+	if !s.posts || s.n > s.eager || s.n == 0 {
 		return 0
 	}
-	return float64(s.size) * (s.Recv + s.step + float64(4*s.memory*s.n))
+	ready := max(0, flow.Burst-s.others)
+	return max(0, s.others-ready)
 }
+
+// keepPasses is how often a byte of a kept message passes the node's memory: it is copied to where it is kept, and from
+// there.
+const keepPasses = 4
+
+// keepTime returns the time of both copies of a kept message.
+func (s *share) keepTime() float64 { return 2 * max(s.copy, 2*s.memory) * s.n }

@@ -36,7 +36,11 @@ func (p *Pricer) stageOf(o *outline, ph *phase, w way, n float64) (st stage, ok 
 			n /= lanes
 		}
 	}
-	if s := newShare(&g, &w, n); s != nil {
+	message := n
+	if op == tasks.Allgather || op == tasks.ReduceScatter {
+		message /= float64(g.size)
+	}
+	if s := newShare(&g, &w, message); s != nil {
 		return s.stage(op)
 	}
 	switch op {

@@ -171,7 +171,8 @@ func (t *tree) loadOf(limbs []limb, own limb) (l load) {
 	return l
 }
 
-// stageOfPath returns the stage of a tree with such a path from the root to the last rank.
+// stageOfPath returns the stage of a tree with such a path from the root to the last rank. It takes no less than the
+// memory of a node does for all its ranks.
 func (t *tree) stageOfPath(path Terms) (s stage) {
 	root := t.limbs(t.size)
 	own := limb{t.size, 1} // if nobody is below the root
@@ -180,7 +181,8 @@ func (t *tree) stageOfPath(path Terms) (s stage) {
 	}
 	below := t.limbs(own.size)
 	s.root, s.inner = t.loadOf(root, limb{}), t.loadOf(below, limb{t.ranks, own.size})
-	s.root.busy = later(s.root.busy, work(t.memoryTime(float64(t.close-1), 1)))
+	carried := work(t.memoryTime(float64(t.close-1), 1))
+	path, s.root.busy = later(path, carried), later(s.root.busy, carried)
 	if isParted(t.op) {
 		keep := work(t.copyTime(t.n))
 		if len(below) > 0 { // the root packs parts that go the same way
