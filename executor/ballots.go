@@ -6,8 +6,8 @@ import (
 )
 
 // hearBallot takes a message of an agreement. The first one on a communicator breaks it, if it is
-// whole here.
-func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straight bool) {
+// whole here, for the reason in n, of which this rank has not heard before. n is nil from a rank of this process.
+func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straight bool, n *note) {
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
@@ -27,7 +27,9 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straig
 	if m == nil {
 		return // it is said again
 	}
-	if whole {
+	if whole && n != nil && n.Text != "" {
+		e.world.control.hearFailure(from, *n)
+	} else if whole {
 		e.world.failHere(t.Comm, c.members(), from, ErrRevoked)
 	}
 	if t.Round == 0 && c != nil {

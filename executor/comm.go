@@ -126,7 +126,7 @@ const (
 // on.
 type limit struct {
 	seq uint32
-	err error
+	err *PeerError
 }
 
 // announcement is the progress of spreading the word of a break.

@@ -1,6 +1,8 @@
 package executor
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -111,6 +113,13 @@ func (c *Comm) Failed() bool {
 	return c.broken != nil
 }
 
+// Limited tells whether calls on a communicator fail because a rank has left.
+func (c *Comm) Limited() bool {
+	c.e.mu.Lock()
+	defer c.e.mu.Unlock()
+	return c.limit != nil
+}
+
 // Told tells whether this rank breaks the communicator, and has told the other processes.
 func (c *Comm) Told() bool {
 	c.e.mu.Lock()
@@ -186,3 +195,86 @@ func (e *Endpoint) Waiting() []string {
 	defer e.mu.Unlock()
 	return e.listWaiting()
 }
+
+// Seize takes a rank's engine from all drivers: it moves when [Endpoint.Poll] is called.
+func Seize(e *Endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.beginDriving(context.Background(), nil)
+}
+
+// Release gives a seized engine back.
+func Release(e *Endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.endDriving()
+}
+
+// Hear lets a rank take messages, and execute no step.
+func (e *Endpoint) Hear() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.link.Poll(e.sink())
+}
+
+// Moves reports whether a failure waits to be carried out, whether [Endpoint.Poll] would execute a step, and the least of
+// the budgets to other ranks, bytes.
+func (e *Endpoint) Moves() (deferred, steps bool, budget int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range e.runs {
+		steps = steps || (len(r.ready) > 0 || r.stepsLeft == 0 && !r.parked) && !r.isStopped()
+	}
+	for _, p := range e.peers.met() {
+		budget = min(budget, p.Budget())
+	}
+	return len(e.failing)+len(e.asking) > 0, steps, budget
+}
+
+// CarryOut carries it out.
+func (e *Endpoint) CarryOut() { e.carryOut() }
+
+// Leftovers lists what a rank keeps after all its calls have ended and nothing is on its way: bytes of budget out or owed
+// that no message accounts for, payloads, sends, runs. What is about dead ranks doesn't count.
+func (w *World) Leftovers(dead ...levels.Rank) (all []string) {
+	for r, e := range w.endpoints {
+		if slices.Contains(dead, levels.Rank(r)) {
+			continue
+		}
+		add := func(n int, what string) {
+			if n != 0 {
+				all = append(all, fmt.Sprintf("rank %d: %d %s", r, n, what))
+			}
+		}
+		add(e.Kept(), "payloads kept")
+		add(len(e.puts.all)-len(e.puts.free), "payloads that have not left")
+		add(len(e.runs), "runs")
+		for peer, other := range w.endpoints {
+			if slices.Contains(dead, levels.Rank(peer)) {
+				continue
+			}
+			there, here := e.peers.at(levels.Rank(peer)), other.peers.at(levels.Rank(r))
+			limit := e.peers.NearBudget
+			if there.far {
+				limit = e.peers.FarBudget
+			}
+			add(int(max(0, limit)-there.Budget()-here.Owed()), fmt.Sprintf("bytes of the budget to rank %d", peer))
+		}
+		for id, c := range e.comms {
+			add(len(c.earlyMessages), fmt.Sprintf("early messages on %v", id))
+		}
+	}
+	return all
+}
+
+// Renew makes the flow control of all ranks as new; nothing may be on its way.
+func (w *World) Renew() {
+	for _, e := range w.endpoints {
+		for peer := range w.endpoints {
+			e.peers.at(levels.Rank(peer)).Renew(0)
+		}
+	}
+}
+
+// AwaitApart returns when a rank's process has done what it does beside its control plane.
+func AwaitApart(e *Endpoint) { e.world.control.background.Wait() }

@@ -65,7 +65,7 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	case stateAnswerControl:
 		c.takeState(from, n)
 	case ballotControl:
-		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot, n.Straight)
+		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot, n.Straight, &n)
 	case linkControl:
 		e.RenewLink(from, n.Seq, n.err())
 	case verdictControl:

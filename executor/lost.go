@@ -30,15 +30,27 @@ func (e *Endpoint) ballotPort() ballot.Port {
 // sendBallot takes a message of an agreement from a rank of this process to any rank.
 func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte, straight bool) {
 	if other := w.endpoints[to]; other != nil {
-		other.hearBallot(from, t, b, false)
+		other.hearBallot(from, t, b, false, nil)
 		return
 	}
-	n := note{Comm: t.Comm, Seq: t.Round, Ballot: b, Straight: straight}
+	n := w.endpoints[from].brokenNote(t)
+	n.Comm, n.Seq, n.Ballot, n.Straight = t.Comm, t.Round, b, straight
 	if straight {
 		w.control.sendDirect(to, n.bytes())
 		return
 	}
 	w.control.sendBallot(to, n)
+}
+
+// brokenNote returns a note that says why the communicator is broken that an agreement is to go on from: another rank may hear
+// of the agreement first.
+func (e *Endpoint) brokenNote(t ballot.Topic) (n note) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c := e.comms[t.Comm]; c != nil && t.Round == 0 && c.cause.err != nil {
+		n = failureNote(c.cause.peer, c.cause.err)
+	}
+	return n
 }
 
 // silentRanks returns those of some ranks of the world that don't say what they do. A rank in an operation of its

@@ -104,10 +104,15 @@ func (c *Comm) leaveOut(without []levels.Rank) error {
 	return nil
 }
 
-// giveUp breaks the communicator if it is whole, for the program. It returns an error if this rank has left it.
+// giveUp breaks the communicator if it is whole, for the program: because of a rank that has left before a call, if there is
+// one. It returns an error if this rank has left it.
 func (c *Comm) giveUp() error {
 	c.e.mu.Lock()
 	left, whole, quit := c.isClosed(c.e.stopped), c.broken == nil, c.quitCause
+	by, why := c.e.rank, ErrRevoked
+	if c.limit != nil {
+		by, why = c.ranks[c.limit.err.Rank], c.limit.err.Err
+	}
 	c.heard = true
 	c.e.mu.Unlock()
 	switch {
@@ -116,7 +121,7 @@ func (c *Comm) giveUp() error {
 	case left:
 		return ErrClosed
 	case whole:
-		c.e.world.failComm(c, c.e.rank, ErrRevoked)
+		c.e.world.failComm(c, by, why)
 	}
 	return nil
 }
