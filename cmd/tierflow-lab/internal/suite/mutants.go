@@ -50,9 +50,14 @@ package run on each; if they pass, so do those of --others that depend on it. Th
 failure ends them. A test program is ended after three times as long as it takes without a
 mutation, and ten seconds; at least twenty. A mutant that fails is killed. Survivors are
 listed: what no test holds, or what makes no difference. An interrupt ends the draw: what
-was judged before is printed, in the order of the draw. The source itself is not changed.`,
+was judged before is printed, in the order of the draw. The source itself is not changed.
+
+With --given nothing is drawn. The file is a JSON list of mutations: "what" it does wrong,
+its "file" from here, and "old" text, which that file has once, in whose place comes "new".
+The tests of all packages that are named run on each.`,
 		Example: `  tierflow-lab mutants --count 100 ./executor ./planner/choose
-  tierflow-lab mutants --seed 7 --others './planner ./executor' --jobs 2 ./tasks`,
+  tierflow-lab mutants --seed 7 --others './planner ./executor' --jobs 2 ./tasks
+  tierflow-lab mutants --given testdata/mutants/engine.json --flag=-run=^TestExplore ./executor`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: kit.Interruptible(func(c *cobra.Command, packages []string) error {
 			if m.count < 1 {
@@ -72,6 +77,7 @@ was judged before is printed, in the order of the draw. The source itself is not
 	f := c.Flags()
 	f.IntVar(&m.count, "count", m.count, "mutants")
 	f.Uint64Var(&m.seed, "seed", m.seed, "of the draw")
+	f.StringVar(&m.given, "given", "", "a file of mutations, in place of a draw")
 	f.StringArrayVar(&m.others, "others", nil, "packages, with blanks between them, whose tests judge what a package's own let pass; may be repeated")
 	f.IntVar(&m.jobs, "jobs", m.jobs, "mutants judged at once")
 	f.StringArrayVar(&m.flags, "flag", nil, "one more flag of go test; may be repeated")
@@ -128,6 +134,8 @@ func oneLine(text string) string {
 type mutating struct {
 	count, jobs int
 	seed        uint64
+	given       string   // file of mutations; empty: they are drawn
+	judges      []string // whose tests judge given ones
 	others      []string
 	flags       []string
 	tell        io.Writer
@@ -144,7 +152,16 @@ type listed struct {
 
 // run draws and judges. Files and sites are in order, so a seed gives the same mutants of the same source.
 func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error) {
-	sites, err := m.sites(ctx, packages)
+	var sites []Mutation
+	var err error
+	if m.given != "" {
+		m.judges = packages
+		sites, err = readMutations(m.given)
+		m.count = len(sites)
+	} else if sites, err = m.sites(ctx, packages); err == nil {
+		draw := rand.New(rand.NewPCG(m.seed, 0))
+		draw.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	}
 	if err == nil {
 		err = m.measure(ctx, packages)
 	}
@@ -156,8 +173,6 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 	}
 	defer os.RemoveAll(m.dir)
 	all := &Mutants{Seed: m.seed}
-	draw := rand.New(rand.NewPCG(m.seed, 0))
-	draw.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
 	within, enough := context.WithCancel(ctx)
 	verdicts := m.judgeInOrder(within, sites)
 	defer func() {
@@ -173,6 +188,9 @@ func (m *mutating) run(ctx context.Context, packages []string) (*Mutants, error)
 		}
 		if v.err != nil {
 			return nil, v.err
+		}
+		if !v.compiles && m.given != "" {
+			return nil, fmt.Errorf("%s: %v doesn't compile", m.given, &v.mutant.Mutation)
 		}
 		if !v.compiles {
 			continue
@@ -317,7 +335,11 @@ func (m *mutating) judge(ctx context.Context, mutant *Mutant) (compiles bool, er
 	}
 	others := slices.Sorted(maps.Keys(m.dependents[mutant.Package]))
 	others = slices.DeleteFunc(others, func(p string) bool { return p == mutant.Package })
-	for i, judges := range [][]string{{mutant.Package}, others} {
+	own := []string{mutant.Package}
+	if m.given != "" {
+		own = m.judges
+	}
+	for i, judges := range [][]string{own, others} {
 		if len(judges) == 0 {
 			continue
 		}

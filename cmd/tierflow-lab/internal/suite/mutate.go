@@ -1,6 +1,9 @@
 package suite
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -34,6 +37,38 @@ type Mutation struct {
 // apply returns the mutated source.
 func (m *Mutation) apply(source []byte) []byte {
 	return append(append(append([]byte(nil), source[:m.begin]...), m.New...), source[m.end:]...)
+}
+
+// readMutations reads a list of mutations from a file.
+func readMutations(list string) (all []Mutation, err error) {
+	text, err := os.ReadFile(list)
+	if err != nil {
+		return nil, err
+	}
+	var given []struct{ What, File, Old, New string }
+	if err := json.Unmarshal(text, &given); err != nil {
+		return nil, fmt.Errorf("%s: %w", list, err)
+	}
+	for _, g := range given {
+		path, err := filepath.Abs(g.File)
+		if err != nil {
+			return nil, err
+		}
+		source, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %q: %w", list, g.What, err)
+		}
+		if n := bytes.Count(source, []byte(g.Old)); n != 1 || g.Old == "" {
+			return nil, fmt.Errorf("%s: %q: %s has the old text %d times; once is wanted:\n%s", list, g.What, g.File, n, g.Old)
+		}
+		begin := bytes.Index(source, []byte(g.Old))
+		before := source[:begin]
+		all = append(all, Mutation{
+			Package: "./" + filepath.Dir(g.File), File: filepath.Base(g.File), Line: 1 + bytes.Count(before, []byte("\n")), Column: begin - bytes.LastIndexByte(before, '\n'),
+			Kind: g.What, Old: g.Old, New: g.New, path: path, begin: begin, end: begin + len(g.Old),
+		})
+	}
+	return all, nil
 }
 
 // operators has for each operator those that it becomes.

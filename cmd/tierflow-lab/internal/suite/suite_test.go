@@ -145,6 +145,45 @@ func TestMutantsRefusals(t *testing.T) {
 	}
 }
 
+// Mutations can be given: each is judged by the tests of the named packages. One whose text is not there once, or that doesn't
+// compile, is an error.
+func TestMutantsGiven(t *testing.T) {
+	files := map[string]string{
+		"under/under.go": "package under\n\nfunc Less(a, b int) bool { return a < b }\n\nfunc Same(a, b int) bool { return a == b }\n",
+		"p_test.go":      "package p\n\nimport (\n\t\"testing\"\n\n\t\"example/under\"\n)\n\nfunc TestP(t *testing.T) {\n\tif !under.Less(1, 2) {\n\t\tt.Error(1)\n\t}\n}\n",
+	}
+	const given = `[{"what": "less is more", "file": "under/under.go", "old": "a < b", "new": "a > b"}, {"what": "nothing is the same", "file": "under/under.go", "old": "a == b", "new": "%s"}]`
+	for _, test := range []struct{ list, want string }{
+		{fmt.Sprintf(given, "false"), ""},
+		{fmt.Sprintf(given, "c"), "nothing is the same: a == b => c doesn't compile"},
+		{strings.Replace(given, "a < b", "return", 1), `"less is more": under/under.go has the old text 2 times`},
+		{strings.Replace(given, "under.go", "over.go", 1), "no such file"},
+		{"{}", "list.json: "},
+	} {
+		files["list.json"] = test.list
+		makeModule(t, files)
+		m := mutating{count: 300, jobs: 1, given: "list.json", tell: io.Discard}
+		all, err := m.run(t.Context(), []string{"."})
+		switch {
+		case test.want != "":
+			if err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("%v; want %q", err, test.want)
+			}
+		case err != nil || len(all.Mutants) != 2 || !all.Mutants[0].Killed || all.Mutants[0].By != "TestP" || all.Mutants[1].Killed:
+			t.Errorf("%+v, %v", all, err)
+		}
+	}
+}
+
+// The mistakes that are written down fit the source as it is.
+func TestWrittenMutations(t *testing.T) {
+	t.Chdir("../../../..")
+	all, err := readMutations("testdata/mutants/engine.json")
+	if err != nil || len(all) < 20 {
+		t.Errorf("%d, %v", len(all), err)
+	}
+}
+
 // An interrupt ends the draw; the mutants judged before it are kept.
 func TestMutantsInterrupted(t *testing.T) {
 	makeModule(t, map[string]string{
