@@ -275,7 +275,8 @@ func TestUpIsAllOrNothing(t *testing.T) {
 	}
 }
 
-// failing makes a directory with a stand-in for tool that fails when its arguments have pattern in them.
+// failing makes a directory with a stand-in for tool that fails when its arguments, or the commands it is to read, have pattern in
+// them.
 func failing(t *testing.T, tool, pattern string) string {
 	t.Helper()
 	path, err := exec.LookPath(tool)
@@ -283,7 +284,15 @@ func failing(t *testing.T, tool, pattern string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	script := fmt.Sprintf("#!/bin/sh\ncase \"$*\" in *'%s'*) exit 1;; esac\nexec %s \"$@\"\n", pattern, path)
+	script := fmt.Sprintf(`#!/bin/sh
+input=
+case "$*" in *-batch*) input=$(cat); esac
+case "$*$input" in *'%s'*) exit 1; esac
+[ -z "$input" ] || exec %[2]s "$@" <<END
+$input
+END
+exec %[2]s "$@"
+`, pattern, path)
 	if err := os.WriteFile(filepath.Join(dir, tool), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
