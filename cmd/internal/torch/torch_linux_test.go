@@ -1,6 +1,8 @@
 package torch
 
 import (
+	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -11,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -34,6 +37,9 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	status := m.Run()
+	if running != nil {
+		running.end()
+	}
 	os.RemoveAll(scratch)
 	os.Exit(status)
 }
@@ -84,17 +90,72 @@ func command(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// ranks runs ranks.py, and returns what each rank prints and how it ends.
+// server is ranks.py, which has loaded PyTorch and plays the ranks of one test after the other.
+type server struct {
+	cmd        *exec.Cmd
+	asked      io.WriteCloser
+	told       *bufio.Reader
+	complaints bytes.Buffer
+}
+
+// running is the server, once it is started.
+var running *server
+
+// served starts the server, once.
+var served = sync.OnceValues(func() (*server, error) {
+	name, err := python()
+	if err != nil {
+		return nil, err
+	}
+	s := &server{cmd: exec.Command(name, "testdata/ranks.py")}
+	s.cmd.Env = append(os.Environ(), "PYTHONPATH="+scratch)
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.Stderr = &s.complaints
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	s.told = bufio.NewReader(out)
+	if s.asked, err = s.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := s.cmd.Start(); err != nil {
+		return nil, err
+	}
+	running = s
+	return s, nil
+})
+
+// ask has a line of statuses for a line. If it doesn't come the server and all its ranks are killed.
+func (s *server) ask(line string) (statuses []string, err error) {
+	hangs := time.AfterFunc(patience, func() { _ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL) })
+	defer hangs.Stop()
+	if _, err := io.WriteString(s.asked, line+"\n"); err != nil {
+		return nil, err
+	}
+	text, err := s.told.ReadString('\n')
+	return strings.Fields(text), err
+}
+
+// end ends the server.
+func (s *server) end() {
+	s.asked.Close()
+	_ = s.cmd.Wait()
+}
+
+// ranks lets ranks.py play, and returns what each rank prints and how it ends.
 func ranks(t *testing.T, what string, n int, seed string) (out []string, errs []error) {
 	t.Helper()
-	python, dir := withTorch(t), t.TempDir()
-	c := command(t, python, "testdata/ranks.py", what, "file://"+filepath.Join(dir, "store"), fmt.Sprint(n), seed, dir)
-	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
-	statuses, err := c.CombinedOutput()
-	of := strings.Fields(string(statuses))
+	withTorch(t)
+	s, err := served()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	of, err := s.ask(strings.Join([]string{what, "file://" + filepath.Join(dir, "store"), strconv.Itoa(n), seed, dir}, " "))
 	if err != nil || len(of) != n {
-		t.Fatalf("%v: %s", err, statuses)
+		s.end()
+		t.Fatalf("%v: %s %s", err, of, &s.complaints)
 	}
 	for r := range n {
 		printed, err := os.ReadFile(filepath.Join(dir, fmt.Sprint(r)))

@@ -1,5 +1,6 @@
-"""The ranks of a test: ranks.py WHAT INIT_METHOD SIZE SEED DIR. They write to the files DIR/0, DIR/1 and so on; their statuses
-are printed. ranks.py WHAT INIT_METHOD is a rank of torchrun."""
+"""The ranks of tests: ranks.py reads lines WHAT INIT_METHOD SIZE SEED DIR. The ranks of each write to the files DIR/0, DIR/1 and so
+on; then a line of their statuses is printed. ranks.py WHAT INIT_METHOD is a rank of torchrun."""
+import atexit
 import os
 import random
 import signal
@@ -10,28 +11,38 @@ import torch
 import torch.distributed as dist
 
 
-def fork(size, folder):
-    """The number of this rank. They are forks, as loading PyTorch takes longer than most tests; Go's runtime is loaded after."""
-    ranks = []
-    for r in range(size):
-        pid = os.fork()
-        if pid == 0:
-            file = os.open(os.path.join(folder, str(r)), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
-            os.dup2(file, 1)
-            os.dup2(file, 2)
-            return r
-        ranks.append(pid)
-    for pid in ranks:
-        print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+def serve():
+    """Returns in each rank, as what its line says. They are forks, as loading PyTorch takes longer than most tests; Go's runtime is
+    loaded after."""
+    for line in sys.stdin:
+        what, init_method, size, seed, folder = line.split()
+        ranks = []
+        for r in range(int(size)):
+            pid = os.fork()
+            if pid == 0:
+                file = os.open(os.path.join(folder, str(r)), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+                os.dup2(file, 1)
+                os.dup2(file, 2)
+                if what != "training":  # which ends like any program
+                    atexit.register(leave)
+                return what, init_method, r, int(size), int(seed)
+            ranks.append(pid)
+        print(*[os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in ranks], flush=True)
     sys.exit()
 
 
-what, init_method = sys.argv[1:3]
-if len(sys.argv) > 3:
-    size, draw = int(sys.argv[3]), random.Random(int(sys.argv[4]))  # the same on all ranks
-    rank = fork(size, sys.argv[5])
+def leave():
+    """Ends a rank when all else that is to happen at its end has. Taking PyTorch apart in a fork copies all its pages, and takes ten
+    times as long as most tests."""
+    sys.stdout.flush()
+    os._exit(1 if hasattr(sys, "last_value") else 0)
+
+
+if len(sys.argv) > 1:
+    what, init_method, rank, size, seed = sys.argv[1], sys.argv[2], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), 1
 else:
-    rank, size, draw = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"]), random.Random(1)
+    what, init_method, rank, size, seed = serve()
+draw = random.Random(seed)  # the same on all ranks
 import tierflow_torch  # noqa: E402, F401
 
 INTEGERS = [torch.uint8, torch.int8, torch.int32, torch.int64]
