@@ -99,7 +99,18 @@ type stage struct {
 	recovers bool // the others go on without it; only in a bubble
 	cancels  bool // one rank may cancel
 	leaves   bool // one rank may leave early
+	odd      *odd // what one rank calls in place of what the others do; nil: nothing. Only in a bubble
 }
+
+// odd is what one rank calls in place of a call of the first communicator.
+type odd struct {
+	rank levels.Rank
+	call int
+	casegen.Case
+}
+
+// isInBubble reports whether it needs one: for agreements, and for questions about calls.
+func (s *stage) isInBubble() bool { return s.recovers || s.odd != nil }
 
 func (s *stage) String() string {
 	text := fmt.Sprintf("EagerMax %d, EagerBudget %d, direct %t, whole %t, isolated %t, far %t, %d ahead, passes %t, separate %t, %d deaths, recovers %t, cancels %t, leaves %t",
@@ -107,6 +118,9 @@ func (s *stage) String() string {
 	text += fmt.Sprintf("\n  %v", s.topology)
 	for _, c := range s.calls {
 		text += "\n  " + c.String()
+	}
+	if s.odd != nil {
+		text += fmt.Sprintf("\n  rank %d in place of call %d: %v", s.odd.rank, s.odd.call, s.odd.Case)
 	}
 	return text
 }
@@ -120,6 +134,7 @@ type play struct {
 	planes   []*plane           // of separate ranks
 	ids      [2]executor.CommID // of the communicator that may be cancelled or left, and of the one beside it
 	rounds   []round
+	odd      round         // of stage.odd
 	promised [][][]promise // by call and rank
 	acts     [][]*act      // by call and rank
 	next     []int         // by rank: the call that it starts next
@@ -228,6 +243,10 @@ func newPlay(t failer, s *stage) *play {
 		}
 		p.promised = append(p.promised, all)
 	}
+	if s.odd != nil {
+		p.odd = roundFrom(t, 1, s.odd.Request, top.Size())
+		p.promised[s.odd.call][s.odd.rank] = nil
+	}
 	p.build(t)
 	return p
 }
@@ -264,7 +283,7 @@ func (p *play) build(t failer) {
 // abandon ends a play after a fault: no goroutine may stay in a bubble.
 func (p *play) abandon(t failer) {
 	t.Helper()
-	if p.stage.recovers {
+	if p.stage.isInBubble() {
 		p.close(t)
 	}
 }
@@ -302,6 +321,10 @@ func (p *play) bind(t failer) {
 		j := job{p.world, c.Topology, c.Request, c.Plan}
 		var acts []*act
 		for r := range ranks {
+			d, j := d, j
+			if odd := p.stage.odd; odd != nil && odd.call == i && odd.rank == levels.Rank(r) {
+				d, j.request, j.plan = &p.odd, odd.Request, odd.Plan
+			}
 			a := &act{comm: p.comm(ranks[r], c.beside), call: c, begin: [2][]byte{d.send[r], d.recv[r]}, send: bytes.Clone(d.send[r]), recv: bytes.Clone(d.recv[r])}
 			if c.bytes == 0 {
 				a.run = p.bindOne(t, j, ranks[r], a)
@@ -380,7 +403,7 @@ func (p *play) closeAll(t failer) {
 // begin sets all to the begin of a script.
 func (p *play) begin(t failer) {
 	t.Helper()
-	switch broken := p.asked != nil || p.culprit != nobody || p.gone != nobody || len(p.dead) > 0; {
+	switch broken := p.asked != nil || p.stage.odd != nil || p.culprit != nobody || p.gone != nobody || len(p.dead) > 0; {
 	case broken && p.stage.separate:
 		p.close(t)
 		p.build(t)
@@ -511,7 +534,11 @@ func (p *play) do(m move) error {
 		link.leave = m.peer
 		e.Hear()
 	case failMove:
-		e.CarryOut()
+		if p.stage.isInBubble() {
+			go e.CarryOut() // it may ask other ranks
+		} else {
+			e.CarryOut()
+		}
 	case noteMove, directMove:
 		p.planes[m.rank].hear(m.peer, m.kind == directMove)
 		p.settle(e)
@@ -538,7 +565,7 @@ func (p *play) do(m move) error {
 			return err
 		}
 	}
-	if p.stage.recovers {
+	if p.stage.isInBubble() {
 		synctest.Wait()
 		if err := p.collectRecovery(); err != nil {
 			return err
@@ -622,6 +649,7 @@ func (p *play) judge(r levels.Rank, i int, a *act) error {
 		}
 	case short && errors.Is(a.err, executor.ErrTruncated):
 	case named && p.isDead(peer.Rank):
+	case p.stage.odd != nil && !a.call.beside && errors.Is(a.err, executor.ErrMismatch):
 	case a.call.beside:
 		return fmt.Errorf("call %d on rank %d and another communicator: %v", i, r, a.err)
 	case named && errors.Is(a.err, executor.ErrRevoked) && p.gaveUp(peer.Rank):

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tierflow/tierflow/executor"
+	"github.com/tierflow/tierflow/executor/wire"
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 	"github.com/tierflow/tierflow/tasks"
@@ -46,7 +47,7 @@ const (
 )
 
 func (p *play) beginRecovery(t failer) {
-	if !p.stage.recovers {
+	if !p.stage.isInBubble() {
 		return
 	}
 	p.recovery = recovery{t: t, asked: make([]*question, len(p.links))}
@@ -65,7 +66,7 @@ const sleepTime = 10 * time.Millisecond
 
 // settle returns when a rank's process has done what a note or a loss makes it do.
 func (p *play) settle(e *executor.Endpoint) {
-	if p.stage.recovers {
+	if p.stage.isInBubble() {
 		synctest.Wait()
 	} else {
 		executor.AwaitApart(e)
@@ -74,12 +75,14 @@ func (p *play) settle(e *executor.Endpoint) {
 
 // listRecovery lists the moves of a recovery.
 func (p *play) listRecovery() {
-	if !p.stage.recovers {
+	if !p.stage.isInBubble() {
 		return
 	}
 	waits := false
 	for r, q := range p.asked {
 		switch {
+		case p.stage.odd != nil:
+			waits = waits || p.open[r] > 0
 		case p.isDead(levels.Rank(r)), levels.Rank(r) == p.gone:
 		case q == nil && p.next[r] == len(p.acts) && p.open[r]+p.besides[r] == 0 && p.mustAsk(levels.Rank(r)):
 			p.moves = append(p.moves, move{shrinkMove, levels.Rank(r), 0})
@@ -89,6 +92,9 @@ func (p *play) listRecovery() {
 		case q.err == nil && q.run == nil && !q.done:
 			p.moves = append(p.moves, move{goOnMove, levels.Rank(r), 0})
 		}
+	}
+	if p.stage.odd != nil && slices.ContainsFunc(p.moves, func(m move) bool { return m.kind != startMove }) {
+		waits = false // what is on its way comes within a second; only programs may take their time
 	}
 	if waits && (len(p.moves) > 0 && p.slept < longestSleep || len(p.moves) == 0 && p.idled < longestIdle) {
 		p.moves = append(p.moves, move{sleepMove, 0, 0})
@@ -141,6 +147,12 @@ func (p *play) recover(m move) error {
 			p.slept += sleepTime
 		}
 		time.Sleep(sleepTime)
+		if p.stage.odd != nil {
+			time.Sleep(wire.Tick)
+			for r := range p.links {
+				executor.LookAround(p.world.Endpoint(levels.Rank(r)))
+			}
+		}
 	}
 	return nil
 }

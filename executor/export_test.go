@@ -278,3 +278,10 @@ func (w *World) Renew() {
 
 // AwaitApart returns when a rank's process has done what it does beside its control plane.
 func AwaitApart(e *Endpoint) { e.world.control.background.Wait() }
+
+// LookAround is what a driver does with each tick of its sleep.
+func LookAround(e *Endpoint) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.lookAround()
+}
