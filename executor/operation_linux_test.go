@@ -148,6 +148,32 @@ func TestOperationCommunicates(t *testing.T) {
 	})
 }
 
+// So it is where the operation runs before the start of its call has returned, because all it needs has come.
+func TestOperationInTheStart(t *testing.T) {
+	w := newWorld(t, 2, executor.Config{})
+	var refused error
+	var once sync.Once
+	ctx := t.Context()
+	runs := folds(t, w, 0, func() {
+		once.Do(func() { refused = barrierOn(t, w.Endpoint(culprit).Comm(0)).Do(ctx) })
+	})
+	if err := runs[1-culprit].Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for !w.Endpoint(culprit).Poll() {
+		runtime.Gosched()
+	}
+	if err := runs[culprit].Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(refused, executor.ErrBusy) || !strings.Contains(refused.Error(), "in its operation") {
+		t.Errorf("a barrier of its own communicator: %v, want %v", refused, executor.ErrBusy)
+	}
+	if err := runs[1-culprit].Wait(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // While a rank's operation blocks, all else on the rank goes on, and the rank says where it is. A call that is
 // cancelled ends when its operation has returned: until then its buffers are in use.
 func TestOperationBlocks(t *testing.T) {

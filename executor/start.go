@@ -49,15 +49,15 @@ func (r *Run) startCall(ctx context.Context, waits bool) (through bool, err erro
 	c, e := r.comm, r.comm.e
 	e.mu.Lock()
 	defer crash()
+	if other := c.waitedFor; waits && other != nil && !other.finished && other != r { // perhaps still in its start
+		e.unlock()
+		return false, overlapError(r, other)
+	}
 	if c.isStarting { // and has released the lock for a moment
 		e.unlock()
 		return false, fmt.Errorf("start %s: another start on this communicator: %w", r.b.Request, ErrBusy)
 	}
 	if waits {
-		if other := c.waitedFor; other != nil && !other.finished && other != r {
-			e.unlock()
-			return false, overlapError(r, other)
-		}
 		c.waitedFor = r
 	} else if c.waitedFor == r {
 		c.waitedFor = nil
