@@ -27,6 +27,9 @@ type job struct {
 	spots []spot
 	at    map[*flight.Open]int // place of a call among the spots
 	found []Finding
+	// mayBeSlow says that the ranks that don't answer are awaited by nobody, and that others wait for a stopped rank: on a
+	// busy machine an answer may take longer than its time.
+	mayBeSlow bool
 }
 
 // Diagnose returns the faults of a job, the cause of the rest first; none while it moves. States are those
@@ -42,8 +45,16 @@ func Diagnose(states []flight.State, o Options) []Finding {
 	j.findAbsent()
 	j.findMismatch()
 	j.findWaits()
-	slices.SortStableFunc(j.found, func(a, b Finding) int { return cmp.Compare(a.Class, b.Class) })
+	slices.SortStableFunc(j.found, func(a, b Finding) int { return cmp.Compare(j.order(&a), j.order(&b)) })
 	return j.found
+}
+
+// order returns the place of a finding among all: by class, but ranks that may only be slow to answer come after stopped ones.
+func (j *job) order(f *Finding) int {
+	if f.Class == Unreachable && j.mayBeSlow {
+		return 2*int(Stopped) + 1
+	}
+	return 2 * int(f.Class)
 }
 
 // Unclosed returns why ranks that close their communicator have waited for some time: others are
@@ -244,6 +255,8 @@ func (j *job) findAbsent() {
 		return
 	}
 	j.add(Unreachable, silent, 0, "%s %s", rankText(silent), verb(silent, "does not answer", "don't answer"))
+	j.mayBeSlow = slices.ContainsFunc(j.found, func(f Finding) bool { return f.Class == Stopped && f.For > 0 }) &&
+		!slices.ContainsFunc(silent, func(r int) bool { return j.waitedFor(r) > 0 })
 }
 
 // blames reports whether a finding of a class has a rank already.

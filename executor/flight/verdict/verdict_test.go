@@ -143,6 +143,16 @@ func TestDiagnose(t *testing.T) {
 		{"dead", []flight.State{in(0, "barrier", 7, 1), doing(1, flight.Gone)}, "died: rank 1 (a, process 101) has ended"},
 		{"silent", []flight.State{out(0, 7), out(1, 7), out(2, 7), doing(3, flight.Silent)}, "unreachable: rank 3 does not answer"},
 		{
+			"stopped, and another one is slow to answer",
+			[]flight.State{in(0, "barrier", 7, 2), doing(1, flight.Silent), doing(2, flight.Stopped), in(3, "barrier", 7, 0)},
+			"stopped: rank 2 (b, process 102) is stopped, by SIGSTOP or a debugger; its last word: stopped",
+		},
+		{
+			"stopped, and another one that is awaited can't be reached",
+			[]flight.State{in(0, "barrier", 7, 2), doing(1, flight.Silent), doing(2, flight.Stopped), in(3, "barrier", 7, 1)},
+			"unreachable: rank 1 does not answer",
+		},
+		{
 			"a node",
 			[]flight.State{out(0, 7), out(1, 7), doing(2, flight.Silent), doing(3, flight.Silent)},
 			"unreachable: b cut off: ranks 2 and 3 don't answer",
