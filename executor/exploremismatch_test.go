@@ -3,8 +3,6 @@ package executor_test
 import (
 	"math/rand/v2"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/tierflow/tierflow/levels"
 	"github.com/tierflow/tierflow/submodules/all"
@@ -14,28 +12,15 @@ import (
 // Where one rank calls something else than the others all that wait for each other hear of it, in whatever order they come; calls
 // before, and those on another communicator, do right. TIERFLOW_TEST_EXPLORE=10m plays other jobs for that long.
 func TestExploreMismatch(t *testing.T) {
-	long, first := exploreTime(t)
-	sum, begin := explored{}, time.Now()
-	for seed := first; seed-first < 60 || time.Since(begin) < long; seed++ {
-		r := rand.New(rand.NewPCG(seed, 2))
+	walkInBubbles(t, 2, func(r *rand.Rand) *stage {
 		s := drawStage(r, 2+r.IntN(4), 1+r.IntN(3))
 		s.separate, s.isolated, s.direct = true, true, false
 		s.cancels, s.leaves, s.deaths, s.passes = false, false, 0, false
 		if !s.drawOdd(r) {
-			continue
+			return nil
 		}
-		synctest.Test(t, func(t *testing.T) {
-			seen, f := s.walk(t, r, 10)
-			if f != nil {
-				t.Fatalf("seed %d: %v", seed, f.shorten(t))
-			}
-			sum.scripts, sum.events, sum.states = sum.scripts+seen.scripts, sum.events+seen.events, sum.states+1
-		})
-		if t.Failed() {
-			return
-		}
-	}
-	t.Logf("%d jobs from seed %d on, %d scripts, %d events, %.0f a second", sum.states, first, sum.scripts, sum.events, float64(sum.events)/time.Since(begin).Seconds())
+		return s
+	})
 }
 
 // drawOdd draws what one rank calls in place of a collective. It reports false if there is none to replace.

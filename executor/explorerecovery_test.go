@@ -220,18 +220,29 @@ func (p *play) endOfRecovery() error {
 // After one or two deaths the others agree who goes on, and go on, in whatever order they hear of them and of each other.
 // TIERFLOW_TEST_EXPLORE=10m plays other jobs for that long.
 func TestExploreRecovery(t *testing.T) {
-	long, first := exploreTime(t)
-	sum, begin := explored{}, time.Now()
-	for seed := first; seed-first < 60 || time.Since(begin) < long; seed++ {
-		r := rand.New(rand.NewPCG(seed, 1))
+	walkInBubbles(t, 1, func(r *rand.Rand) *stage {
 		s := drawStage(r, 3+r.IntN(3), 1+r.IntN(3))
-		if s.topology.Size() < 3 {
-			continue
-		}
 		s.separate, s.isolated, s.direct, s.recovers = true, true, false, true
 		s.deaths = r.IntN(3)
 		s.cancels, s.leaves = s.deaths == 0 || r.IntN(3) == 0, r.IntN(3) == 0
 		s.waitForNobody()
+		if s.topology.Size() < 3 {
+			return nil
+		}
+		return s
+	})
+}
+
+// walkInBubbles plays random scripts of drawn stages, each in a bubble; nil is none.
+func walkInBubbles(t *testing.T, stream uint64, draw func(r *rand.Rand) *stage) {
+	long, first := exploreTime(t)
+	sum, begin := explored{}, time.Now()
+	for seed := first; seed-first < 60 || time.Since(begin) < long; seed++ {
+		r := rand.New(rand.NewPCG(seed, stream))
+		s := draw(r)
+		if s == nil {
+			continue
+		}
 		synctest.Test(t, func(t *testing.T) {
 			seen, f := s.walk(t, r, 10)
 			if f != nil {
