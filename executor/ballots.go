@@ -6,8 +6,9 @@ import (
 )
 
 // hearBallot takes a message of an agreement. The first one on a communicator breaks it, if it is
-// whole here, for the reason in n, of which this rank has not heard before. n is nil from a rank of this process.
-func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straight bool, n *note) {
+// whole here, for the reason in the note, of which this rank has not heard before. A rank of this process gives none.
+func (e *Endpoint) hearBallot(from levels.Rank, n note) {
+	t := ballot.Topic{Comm: n.Comm, Round: n.Seq}
 	m := e.voter.Find(t)
 	e.mu.Lock()
 	c := e.comms[t.Comm]
@@ -16,7 +17,7 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straig
 	if m == nil && may && t.Round > 0 && t.Round+1 < c.agreements {
 		ranks := c.ranks
 		e.mu.Unlock()
-		e.voter.Refuse(t, ranks, from, b, straight)
+		e.voter.Refuse(t, ranks, from, n.Ballot, n.Straight)
 		return
 	}
 	if m == nil && may {
@@ -27,8 +28,8 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straig
 	if m == nil {
 		return // it is said again
 	}
-	if whole && n != nil && n.Text != "" {
-		e.world.control.hearFailure(from, *n)
+	if whole && n.Text != "" {
+		e.world.control.hearFailure(from, n)
 	} else if whole {
 		e.world.failHere(t.Comm, c.members(), from, ErrRevoked)
 	}
@@ -38,7 +39,7 @@ func (e *Endpoint) hearBallot(from levels.Rank, t ballot.Topic, b []byte, straig
 	if moved {
 		m.Begin(0, false)
 	}
-	_ = m.Hear(from, b, straight) // nonsense is dropped
+	_ = m.Hear(from, n.Ballot, n.Straight) // nonsense is dropped
 }
 
 // refuseWords votes no in every agreement still waiting for this rank's program: the program has

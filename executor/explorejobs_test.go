@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tierflow/tierflow/dag/invariants"
@@ -112,20 +113,35 @@ func exploreTime(t *testing.T) (long time.Duration, seed uint64) {
 // Random jobs do right in random orders of events. TIERFLOW_TEST_EXPLORE=10m plays others for that long.
 func TestExploreRandomJobs(t *testing.T) {
 	t.Parallel()
-	long, first := exploreTime(t)
 	jobs := uint64(100)
 	if testing.Short() {
 		jobs = 20
 	}
+	walkStages(t, 0, jobs, 60, func(r *rand.Rand) *stage { return drawStage(r, 2+r.IntN(4), 1+r.IntN(6)) })
+}
+
+// walkStages plays random scripts of so many drawn stages, or for as long as [exploreTime] says. A stage may be nil: it is left out.
+func walkStages(t *testing.T, stream, stages uint64, scripts int, draw func(r *rand.Rand) *stage) {
+	long, first := exploreTime(t)
 	sum, begin := explored{}, time.Now()
-	for seed := first; seed-first < jobs || time.Since(begin) < long; seed++ {
-		r := rand.New(rand.NewPCG(seed, 0))
-		s := drawStage(r, 2+r.IntN(4), 1+r.IntN(6))
-		seen, f := s.walk(t, r, 60)
-		if f != nil {
-			t.Fatalf("seed %d: %v", seed, f.shorten(t))
+	for seed := first; !t.Failed() && (seed-first < stages || time.Since(begin) < long); seed++ {
+		r := rand.New(rand.NewPCG(seed, stream))
+		s := draw(r)
+		if s == nil {
+			continue
 		}
-		sum.events, sum.scripts, sum.states = sum.events+seen.events, sum.scripts+seen.scripts, sum.states+1
+		play := func(t *testing.T) {
+			seen, f := s.walk(t, r, scripts)
+			if f != nil {
+				t.Fatalf("seed %d: %v", seed, f.shorten(t))
+			}
+			sum.scripts, sum.events, sum.states = sum.scripts+seen.scripts, sum.events+seen.events, sum.states+1
+		}
+		if s.isInBubble() {
+			synctest.Test(t, play)
+		} else {
+			play(t)
+		}
 	}
 	t.Logf("%d jobs from seed %d on, %d scripts, %d events, %.0f a second", sum.states, first, sum.scripts, sum.events, float64(sum.events)/time.Since(begin).Seconds())
 }

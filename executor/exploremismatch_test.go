@@ -9,10 +9,10 @@ import (
 	"github.com/tierflow/tierflow/submodules/check/casegen"
 )
 
-// Where one rank calls something else than the others all that wait for each other hear of it, in whatever order they come; calls
+// One rank calls something else than the others. All that wait for each other hear of it, in whatever order they come. Calls
 // before, and those on another communicator, do right. TIERFLOW_TEST_EXPLORE=10m plays other jobs for that long.
 func TestExploreMismatch(t *testing.T) {
-	walkInBubbles(t, 2, func(r *rand.Rand) *stage {
+	walkStages(t, 2, 60, 10, func(r *rand.Rand) *stage {
 		s := drawStage(r, 2+r.IntN(4), 1+r.IntN(3))
 		s.separate, s.isolated, s.direct = true, true, false
 		s.cancels, s.leaves, s.deaths, s.passes = false, false, 0, false

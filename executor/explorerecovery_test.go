@@ -220,7 +220,7 @@ func (p *play) endOfRecovery() error {
 // After one or two deaths the others agree who goes on, and go on, in whatever order they hear of them and of each other.
 // TIERFLOW_TEST_EXPLORE=10m plays other jobs for that long.
 func TestExploreRecovery(t *testing.T) {
-	walkInBubbles(t, 1, func(r *rand.Rand) *stage {
+	walkStages(t, 1, 60, 10, func(r *rand.Rand) *stage {
 		s := drawStage(r, 3+r.IntN(3), 1+r.IntN(3))
 		s.separate, s.isolated, s.direct, s.recovers = true, true, false, true
 		s.deaths = r.IntN(3)
@@ -233,32 +233,8 @@ func TestExploreRecovery(t *testing.T) {
 	})
 }
 
-// walkInBubbles plays random scripts of drawn stages, each in a bubble; nil is none.
-func walkInBubbles(t *testing.T, stream uint64, draw func(r *rand.Rand) *stage) {
-	long, first := exploreTime(t)
-	sum, begin := explored{}, time.Now()
-	for seed := first; seed-first < 60 || time.Since(begin) < long; seed++ {
-		r := rand.New(rand.NewPCG(seed, stream))
-		s := draw(r)
-		if s == nil {
-			continue
-		}
-		synctest.Test(t, func(t *testing.T) {
-			seen, f := s.walk(t, r, 10)
-			if f != nil {
-				t.Fatalf("seed %d: %v", seed, f.shorten(t))
-			}
-			sum.scripts, sum.events, sum.states = sum.scripts+seen.scripts, sum.events+seen.events, sum.states+1
-		})
-		if t.Failed() {
-			return
-		}
-	}
-	t.Logf("%d jobs from seed %d on, %d scripts, %d events, %.0f a second", sum.states, first, sum.scripts, sum.events, float64(sum.events)/time.Since(begin).Seconds())
-}
-
-// A rank that hears of an agreement before it hears of what has happened blames the rank that has died or left, not the one
-// that asks.
+// A rank may hear of an agreement before it hears of what has happened. It blames the rank that has died or left, not the one that
+// asks.
 func TestGivenUpBecauseOf(t *testing.T) {
 	c := casegen.Case{
 		Topology: tasktest.Topology(t, "4"), Plan: tasktest.Plan(t, "shape=flat,fs=all,w=1,s=adapt/ring"),

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tierflow/tierflow/executor/internal/ballot"
 	"github.com/tierflow/tierflow/levels"
 )
 
@@ -65,7 +64,7 @@ func (c *control) hearNote(from levels.Rank, kind uint8, payload []byte) {
 	case stateAnswerControl:
 		c.takeState(from, n)
 	case ballotControl:
-		e.hearBallot(from, ballot.Topic{Comm: n.Comm, Round: n.Seq}, n.Ballot, n.Straight, &n)
+		e.hearBallot(from, n)
 	case linkControl:
 		e.RenewLink(from, n.Seq, n.err())
 	case verdictControl:

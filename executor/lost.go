@@ -30,7 +30,7 @@ func (e *Endpoint) ballotPort() ballot.Port {
 // sendBallot takes a message of an agreement from a rank of this process to any rank.
 func (w *World) sendBallot(from, to levels.Rank, t ballot.Topic, b []byte, straight bool) {
 	if other := w.endpoints[to]; other != nil {
-		other.hearBallot(from, t, b, false, nil)
+		other.hearBallot(from, note{Comm: t.Comm, Seq: t.Round, Ballot: b})
 		return
 	}
 	n := w.endpoints[from].brokenNote(t)

@@ -41,8 +41,8 @@ func (t *Table) carry(q *Question, a *table.Answer) (said string, leave bool) {
 	return said, false
 }
 
-// correct returns the measured ones of plans whose times on two topologies of the machine are known, for a class of requests,
-// with what they take here in place of there, and by what factors their times are off those there. name is that of there.
+// correct scales measured times of plans from one topology to this one, for a class of requests. It returns the plans whose
+// simulated times are known on both, and the factors by which their measured times are off those. name is that of there.
 func (m *Machine) correct(q *Question, r tasks.Request, all []table.Estimate, name string, there *levels.Topology) (known []table.Estimate, off []float64) {
 	for _, e := range all {
 		if e.Predicted {

@@ -27,8 +27,8 @@ type job struct {
 	spots []spot
 	at    map[*flight.Open]int // place of a call among the spots
 	found []Finding
-	// mayBeSlow says that the ranks that don't answer are awaited by nobody, and that others wait for a stopped rank: on a
-	// busy machine an answer may take longer than its time.
+	// mayBeSlow: nobody waits for the ranks without an answer, and others wait for a stopped rank. On a busy machine an
+	// answer may take longer than its time.
 	mayBeSlow bool
 }
 

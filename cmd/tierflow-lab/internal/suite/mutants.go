@@ -135,7 +135,7 @@ type mutating struct {
 	count, jobs int
 	seed        uint64
 	given       string   // file of mutations; empty: they are drawn
-	judges      []string // whose tests judge given ones
+	judges      []string // packages whose tests judge; nil: that of the mutation
 	others      []string
 	flags       []string
 	tell        io.Writer
@@ -335,9 +335,9 @@ func (m *mutating) judge(ctx context.Context, mutant *Mutant) (compiles bool, er
 	}
 	others := slices.Sorted(maps.Keys(m.dependents[mutant.Package]))
 	others = slices.DeleteFunc(others, func(p string) bool { return p == mutant.Package })
-	own := []string{mutant.Package}
-	if m.given != "" {
-		own = m.judges
+	own := m.judges
+	if own == nil {
+		own = []string{mutant.Package}
 	}
 	for i, judges := range [][]string{own, others} {
 		if len(judges) == 0 {
